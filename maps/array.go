@@ -17,17 +17,17 @@ type Array struct {
 	ElemSize    int    // bytes of an element as declared
 	PerCPU      bool
 	m           *ebpf.Map
-	first       int   // element of the map where this instance's part begins
-	part        bool  // it is one of several instances' in its map
-	ring        *Ring // nil: nobody has asked
+	first       int   // index in the map of the first element of this instance's part
+	part        bool  // several instances have parts in the map
+	ring        *Ring // nil: not requested yet
 	keys        []uint32
 	unsupported bool // the kernel has no batch operations for this map
 	tags        []string
-	quiet       int  // the bank that no packet came to, plus one; 0: it is not known of any
-	written     bool // userspace puts values into it, or others may
-	empty       bool // without banks: it held only zeros when it was read last, behind the last packet
+	idle        int  // the bank without packets, plus one; 0: not known
+	written     bool // userspace writes to it, or may, through Map
+	empty       bool // without banks: it held only zeros when it was last read, and no packet has arrived since
 
-	words []uint64 // what the set reads into
+	words []uint64 // buffer of the set's readings
 	among word
 }
 
@@ -43,8 +43,8 @@ func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
 	return a
 }
 
-// Map is the kernel's map. Whoever has it may write to it. It is not to be asked for where instances share the map: SetElement and Element know
-// which part is whose.
+// Map is the kernel's map. Callers may write to it, so its content is no longer assumed to be known. It panics where instances share the map:
+// SetElement and Element restrict access to the instance's part.
 func (a *Array) Map() *ebpf.Map {
 	if a.part {
 		panic("maps: the words of several instances are in map " + a.Name)
@@ -62,7 +62,7 @@ func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
 func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
 	clear(dst)
-	if a.isQuiet(bank) {
+	if a.isZero(bank) {
 		return dst, nil
 	}
 	if err := a.read(bank*a.Entries, dst); err != nil {
@@ -72,22 +72,22 @@ func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	return dst, nil
 }
 
-// AtRest reports whether a bank is known to hold zeros, so that reading it says nothing: packets have not met the programs since it was opened. What it is
-// read into is not worth keeping then: 200 instances at rest would keep a hundred megabytes of zeros.
-func (a *Array) AtRest(bank int) bool { return a.isQuiet(bank) }
+// AtRest reports whether a bank is known to hold zeros: no packet has arrived since it was opened. Callers then release the buffer of its
+// readings: those of 200 idle instances would take a hundred megabytes.
+func (a *Array) AtRest(bank int) bool { return a.isZero(bank) }
 
-// isQuiet reports whether a bank, or an array without banks, is known to hold zeros.
-func (a *Array) isQuiet(bank int) bool {
-	if a.quiet == 0 || a.written || a.among.of != nil && a.among.of.written || a.Kind != TagRegister && a.Kind != TagTally && a.Kind != TagCounters {
+// isZero reports whether a bank, or an array without banks, is known to hold zeros.
+func (a *Array) isZero(bank int) bool {
+	if a.idle == 0 || a.written || a.among.of != nil && a.among.of.written || a.Kind != TagRegister && a.Kind != TagTally && a.Kind != TagCounters {
 		return false
 	}
 	if a.Banks == 2 {
-		return a.quiet == bank+1
+		return a.idle == bank+1
 	}
 	return a.empty
 }
 
-// seen notes what an array without banks held.
+// seen records whether an array without banks held only zeros.
 func (a *Array) seen(copies ...[]uint64) {
 	a.empty = a.Banks == 1
 	for _, words := range copies {
@@ -95,10 +95,10 @@ func (a *Array) seen(copies ...[]uint64) {
 	}
 }
 
-// ReadReset reads a closed bank and sets what is not zero back to zero. Nobody may be writing to it: flip first.
+// ReadReset reads a closed bank and sets nonzero elements to zero. No program may write to it meanwhile: flip first.
 func (a *Array) ReadReset(bank int, dst []uint64) ([]uint64, error) {
 	dst, err := a.Read(bank, dst)
-	if err != nil || a.isQuiet(bank) {
+	if err != nil || a.isZero(bank) {
 		return dst, err
 	}
 	a.keys = a.keys[:0]
@@ -166,7 +166,7 @@ func (a *Array) Put(keys []uint32, words []uint64) error {
 	return nil
 }
 
-// key is where an element is in the map.
+// key is an element's index in the map.
 func (a *Array) key(element uint32) uint32 { return uint32(a.first) + element }
 
 // Element reads one element of an array that is not per CPU.

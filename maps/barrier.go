@@ -11,13 +11,13 @@ import (
 // Barrier waits for programs: after Wait, none runs that began before it. An update of a map of maps returns only after an
 // RCU grace period, and XDP and TC programs are RCU readers from beginning to end.
 //
-// All barriers of a process are one pair of maps, and those who wait at the same time wait together: the windows of 200 instances that end
+// All barriers of a process use one pair of maps, and concurrent calls of Wait share an update: the windows of 200 instances that end
 // at once take two grace periods, not 200.
 type Barrier struct{ once sync.Once }
 
-// grace is the pair of maps behind all barriers, and who waits for it.
+// grace is the pair of maps of all barriers, and the calls that wait for it.
 var grace struct {
-	users        sync.Mutex // of what follows
+	users        sync.Mutex // of count, outer and inner
 	count        int        // open barriers
 	outer, inner *ebpf.Map
 
@@ -26,7 +26,7 @@ var grace struct {
 	next    *round
 }
 
-// round is one update and those who asked before it began.
+// round is one update and the calls of Wait from before its start.
 type round struct {
 	once sync.Once
 	err  error
@@ -67,11 +67,11 @@ func (b *Barrier) Wait() error {
 	r := grace.next
 	grace.state.Unlock()
 
-	grace.running.Lock() // a round that runs already may have begun before us: ours is the one behind it
+	grace.running.Lock() // a running round may have started before this call, which therefore waits for the next one
 	defer grace.running.Unlock()
 	r.once.Do(func() {
 		grace.state.Lock()
-		grace.next = nil // who comes now waits for another one
+		grace.next = nil // later calls wait for another round
 		grace.state.Unlock()
 		r.err = grace.outer.Update(uint32(0), grace.inner, ebpf.UpdateAny)
 	})

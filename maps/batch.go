@@ -12,11 +12,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// batchEntries bounds one system call: neither the kernel nor we keep a larger buffer.
+// batchEntries limits the elements, and so the buffers, of one system call.
 const batchEntries = 8192
 
-// batch is the memory of a batch operation. Arrays lend it to each other: 200 instances with a hundred arrays each would keep two megabytes an
-// instance.
+// batch is the memory of a batch operation. Arrays share it: with buffers of their own, a hundred arrays would take two megabytes an
+// instance, of which there may be 200.
 type batch struct {
 	keys   []uint32
 	u64    []uint64
@@ -52,7 +52,7 @@ func (a *Array) readBatches(first int, dst []uint64) error {
 	return a.batches(first, func(s *batch, at, n int) { a.addBatch(s, n, dst[at*a.wordsPerElement():]) })
 }
 
-// batches reads the elements of a bank, as many as fit at a time, and says which they are.
+// batches reads the elements of a bank, as many as fit at a time, and passes them on with their keys.
 func (a *Array) batches(first int, take func(s *batch, at, n int)) error {
 	if a.unsupported {
 		return ebpf.ErrNotSupported
@@ -198,7 +198,7 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 	return err
 }
 
-// placed are the places of elements in the map.
+// placed are the indices of elements in the map.
 func (a *Array) placed(keys []uint32) []uint32 {
 	if a.first == 0 {
 		return keys

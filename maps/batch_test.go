@@ -14,8 +14,8 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// TestReadEveryShape: words of elements of every size, one copy or one a core, come out as they were written, of each bank alone, where a bank takes
-// several batches, and of one part of a map alone; ReadReset leaves zeros in the bank that it reads and nowhere else.
+// TestReadEveryShape: elements of every size, with one copy or one for each core, are read as they were written, from each bank separately, with
+// banks of several batches, and from one part of a map; ReadReset leaves zeros only in the bank that it reads.
 func TestReadEveryShape(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
@@ -26,7 +26,7 @@ func TestReadEveryShape(t *testing.T) {
 	}
 }
 
-// shaped is an array and what was written into it.
+// shaped is an array and the words that were written to it.
 type shaped struct {
 	a      *Array
 	copies int
@@ -45,7 +45,7 @@ func shapeOf(kind ebpf.MapType, size, entries uint32) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "shaped", Type: kind, KeySize: 4, ValueSize: size, MaxEntries: 2 * entries, Tags: []string{TagRegister, TagBanked}}
 }
 
-// readParts has three instances in one map, works on the one in the middle, and finds the others as they were; Clear leaves zeros in its own only.
+// readParts has three instances in one map, works on the second one, and finds the others unchanged; Clear leaves zeros in its own part only.
 func readParts(t *testing.T, kind ebpf.MapType, size uint32) {
 	const entries, parts = 300, 3
 	spec := shapeOf(kind, size, entries)
@@ -162,8 +162,8 @@ func (s *shaped) check(t *testing.T, bank int) {
 	}
 }
 
-// TestWordsOfARow: arrays side by side of which each CPU has its own are read and written one by one, and all together as rows; words cut off are gone from map
-// and names.
+// TestWordsOfARow: interleaved per-CPU arrays are read and written one at a time, and together as rows; words that are cut off are missing in the map
+// and in its names.
 func TestWordsOfARow(t *testing.T) {
 	testutil.NeedRoot(t)
 	element := &btf.Struct{Name: "row_t", Size: 32, Members: []btf.Member{{Name: "of", Type: &btf.Array{Index: word32, Type: word64, Nelems: 4}}}}

@@ -20,7 +20,7 @@ func (b Bins) Index(x uint64) int {
 	return e<<b.Mantissa + int(x>>e)
 }
 
-// Range of a bin: lowest number and first number behind it.
+// Range of a bin: lowest number and first number after it.
 func (b Bins) Range(i int) (low, high uint64) {
 	if i>>b.Mantissa == 0 {
 		return uint64(i), uint64(i) + 1

@@ -13,7 +13,7 @@ const ChainSlots = 16
 
 // Control owns the control word and the slots of one instance's chain.
 //
-// Every packet reads the word once and keeps what it says, so a change is atomic for every packet. After a
+// Every packet reads the word once and uses that value throughout, so a change is atomic for every packet. After a
 // change, Control waits until no program runs that has read the old word.
 type Control struct {
 	mu       sync.Mutex
@@ -23,15 +23,15 @@ type Control struct {
 	number   uint32      // of the instance's word
 	chains   []*ebpf.Map // program arrays that share the layout: chain_*, recirc_*
 	programs [2]int      // programs in each half
-	halves   *Halves     // of program arrays that several instances share; nil: they are this one's
+	halves   *Halves     // of program arrays that several instances share; nil: not shared
 }
 
-// NewControl takes the maps of a chain.
+// NewControl makes the control of a chain from its maps.
 func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
 	return newControl(&Control{control: control, chains: chains})
 }
 
-// NewSharedControl is that of one of several instances, which have a control word each, and one set of program arrays.
+// NewSharedControl is NewControl for one of several instances with a control word each and common program arrays.
 func NewSharedControl(number int, halves *Halves, control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
 	return newControl(&Control{control: control, chains: chains, number: uint32(number), halves: halves})
 }
@@ -45,7 +45,7 @@ func newControl(c *Control) (_ *Control, err error) {
 		c.Close()
 		return nil, fmt.Errorf("read control word: %w", err)
 	}
-	c.programs[c.word>>1&1] = int(c.word >> 8 & 0xff) // what an adopted chain has
+	c.programs[c.word>>1&1] = int(c.word >> 8 & 0xff) // the programs of an adopted chain
 	return c, nil
 }
 
@@ -121,7 +121,7 @@ func (c *Control) fill(half int, slots []Slot) error {
 	return nil
 }
 
-// empty drops the references that the half that is no longer in use holds.
+// empty drops the programs of the half that is no longer in use.
 func (c *Control) empty(half int) error {
 	c.drop(half, c.programs[half])
 	c.programs[half] = 0

@@ -8,10 +8,10 @@ import (
 )
 
 // ErrHalves is returned where instances that share their program arrays would need a third chain: each half of the slots holds one that is in use.
-var ErrHalves = errors.New("two chains are in use already, and there is room for two")
+var ErrHalves = errors.New("two chains are in use, which is the limit of shared program arrays")
 
-// Halves are the two halves of program arrays that several instances share. Each holds a chain, and is filled anew when no instance uses it: those
-// that change to the same chain find it in the other half.
+// Halves are the two halves of program arrays that several instances share. Each holds a chain, and can be filled again when no instance uses it:
+// instances that change to the same chain find it in the other half.
 type Halves struct {
 	mu sync.Mutex
 	of [2]struct {
@@ -20,8 +20,8 @@ type Halves struct {
 	}
 }
 
-// united are the programs of two chains that differ at most in that one lacks programs of a kind of hook: they can be one, for no packet of an instance
-// arrives through a hook before its chain has programs for that.
+// united joins two chains that are equal except that one lacks the programs of a kind of hook. Both can use the union, since no packet of an
+// instance arrives through a hook before the instance's chain has programs for it.
 func united(a, b []Slot) ([]Slot, bool) {
 	if len(a) != len(b) {
 		return nil, false
@@ -41,7 +41,7 @@ func united(a, b []Slot) ([]Slot, bool) {
 	return both, true
 }
 
-// take finds the half with these programs, adds those of a kind of hook that it lacks, or fills one that nobody uses.
+// take finds the half with these programs, adds those of a kind of hook that it lacks, or fills an unused one.
 func (h *Halves) take(slots []Slot, fill func(half int) error, empty func(half, slots int)) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *Halves) take(slots []Slot, fill func(half int) error, empty func(half, 
 	return 0, ErrHalves
 }
 
-// leave a half; who is the last one empties it. No packet of the instance may use it any more.
+// leave a half; its last user empties it. No packet of the instance may use it any more.
 func (h *Halves) leave(half int, empty func(half, slots int)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *Halves) leave(half int, empty func(half, slots int)) {
 	h.of[half].slots = nil
 }
 
-// running reports whether the control word names a chain: the first half without programs is what every instance begins with.
+// running reports whether the control word names a chain: every instance starts with the first half and no programs.
 func (c *Control) running() bool { return c.word>>8&0xff > 0 }
 
 // setShared is SetChain among instances that share program arrays. A chain without programs uses no half.
@@ -108,7 +108,7 @@ func (c *Control) setShared(slots []Slot, needs Need) (err error) {
 	return nil
 }
 
-// endShared takes the instance's chain away: its number may be another's next.
+// endShared removes the instance's chain, since another instance may get its number.
 func (c *Control) endShared() error {
 	before, ran := int(c.word>>1&1), c.running()
 	if err := c.publish(0); err != nil || !ran {

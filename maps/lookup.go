@@ -19,7 +19,7 @@ type batchRequest struct {
 // notSupported is the kernel's own ENOTSUPP.
 const notSupported = unix.Errno(524)
 
-// lookupBatch reads as many elements as there are keys to fill, from a key on; values has room for them, with a copy a CPU in maps that have one. The
+// lookupBatch reads as many elements as there are keys to fill, from a key on; values has their size, with a copy for each CPU in per-CPU maps. The
 // library always begins at the first element of a map, where a bank or the part of an instance seldom is. All memory is on the heap: it must not
 // move meanwhile.
 func lookupBatch(m *ebpf.Map, key int, cursor *[2]uint32, keys []uint32, values unsafe.Pointer) (int, error) {

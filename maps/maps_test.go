@@ -44,7 +44,7 @@ func writer(t *testing.T, ring *ebpf.Map, word int64) *ebpf.Program {
 	return p
 }
 
-// A ring that nothing comes into is not kept in memory, and what comes afterwards is read.
+// The data of a ring without records is unmapped, and later records are read.
 func TestRingAtRest(t *testing.T) {
 	testutil.NeedRoot(t)
 	m := newMap(t, &ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: 1 << 12})
@@ -61,7 +61,7 @@ func TestRingAtRest(t *testing.T) {
 		}
 	}
 	for round := range 3 {
-		for range 300 { // the ring is gone round more than once: 300 records take 4,800 of 4,096 bytes
+		for range 300 { // the ring wraps more than once: 300 records take 4,800 of 4,096 bytes
 			if _, _, err := program.Test(make([]byte, 64)); err != nil {
 				t.Fatal(err)
 			}
@@ -73,11 +73,11 @@ func TestRingAtRest(t *testing.T) {
 		if r.data.b == nil {
 			t.Fatal("there were records, and the data is not in memory")
 		}
-		for range maxQuiet {
+		for range maxIdle {
 			drain()
 		}
 		if r.data.b != nil {
-			t.Fatalf("the data is in memory after %d calls without a record", maxQuiet)
+			t.Fatalf("the data is in memory after %d calls without a record", maxIdle)
 		}
 	}
 	if len(got) != 900 || slices.ContainsFunc(got, func(w uint64) bool { return w != 4711 }) {
@@ -98,7 +98,7 @@ func arrays(t *testing.T) *Set {
 	return NewSet(spec, loaded)
 }
 
-// What is known to be zero is not asked for, and nothing else: here the first word is written behind the set's back.
+// Only words that are known to be zero are not read: the test writes the first word without the set's knowledge, to see whether it is read.
 func TestQuiet(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, c := range []struct {
@@ -106,15 +106,15 @@ func TestQuiet(t *testing.T) {
 		before     func(*Set, *Array)
 		asked      bool
 	}{
-		{"banked", "packets came", func(*Set, *Array) {}, true},
-		{"banked", "no packet came", func(s *Set, _ *Array) { s.MarkIdle(0) }, false},
-		{"banked", "no packet came to the other bank", func(s *Set, _ *Array) { s.MarkIdle(1) }, true},
-		{"banked", "a packet came again", func(s *Set, _ *Array) { s.MarkIdle(0); s.EndIdle() }, true},
-		{"kept", "packets came", func(*Set, *Array) {}, true},
-		{"kept", "nobody knows what it held", func(s *Set, _ *Array) { s.MarkDirty(); s.MarkIdle(0) }, true},
-		{"kept", "it was empty, and no packet came", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, false},
-		{"kept", "it was empty, and packets came", func(s *Set, a *Array) { read(t, a); s.MarkDirty(); s.MarkIdle(0) }, true},
-		{"kept", "it was empty, and somebody may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.MarkIdle(0) }, true},
+		{"banked", "packets arrived", func(*Set, *Array) {}, true},
+		{"banked", "no packet arrived", func(s *Set, _ *Array) { s.MarkIdle(0) }, false},
+		{"banked", "no packet arrived in the other bank", func(s *Set, _ *Array) { s.MarkIdle(1) }, true},
+		{"banked", "a packet arrived again", func(s *Set, _ *Array) { s.MarkIdle(0); s.EndIdle() }, true},
+		{"kept", "packets arrived", func(*Set, *Array) {}, true},
+		{"kept", "its content is not known", func(s *Set, _ *Array) { s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"kept", "it was empty, and no packet arrived", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, false},
+		{"kept", "it was empty, and packets arrived", func(s *Set, a *Array) { read(t, a); s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"kept", "it was empty, and the caller may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.MarkIdle(0) }, true},
 		{"table", "it was empty", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, true},
 	} {
 		s := arrays(t)
@@ -141,7 +141,7 @@ func read(t *testing.T, a *Array) []uint64 {
 	return words
 }
 
-// Those who wait at the same time wait together, and never for an update that began before they asked.
+// Concurrent calls of Wait share an update, and never wait for one that started before them.
 func TestBarrierWaitsTogether(t *testing.T) {
 	b, err := NewBarrier()
 	if err != nil {

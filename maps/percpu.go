@@ -23,7 +23,7 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 	for c := range copies {
 		copies[c] = make([]uint64, a.Words())
 	}
-	if a.isQuiet(bank) {
+	if a.isZero(bank) {
 		return copies, nil
 	}
 	if err := a.readCopies(bank*a.Entries, copies); err != nil {
@@ -49,7 +49,7 @@ func (w word) columns(rows [][]uint64) (columns [][]uint64) {
 // ReadResetPerCPU reads a closed bank and sets the words of all CPUs that are not zero back to zero: flip first.
 func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 	copies, err := a.ReadPerCPU(bank)
-	if err != nil || a.isQuiet(bank) {
+	if err != nil || a.isZero(bank) {
 		return copies, err
 	}
 	a.keys = a.keys[:0]
@@ -65,7 +65,7 @@ func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 	return copies, a.zero(a.keys)
 }
 
-// PutCPU writes a word of an element of one core's copy; of an array that stands beside others, its own. Other words and cores keep what they hold.
+// PutCPU writes a word of an element of one core's copy; of an interleaved array, its own word. Other words and cores are unchanged.
 func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 	of, place := a.holder(word)
 	of.written = true
@@ -83,7 +83,7 @@ func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 	return nil
 }
 
-// AtCPU is the first word of an element of one core's copy; of an array that stands beside others, its own.
+// AtCPU is the first word of an element of one core's copy; of an interleaved array, its own word.
 func (a *Array) AtCPU(cpu int, key uint32) (uint64, error) {
 	of, word := a.holder(0)
 	copies, err := of.element(key)
@@ -95,10 +95,10 @@ func (a *Array) AtCPU(cpu int, key uint32) (uint64, error) {
 	return v[0], nil
 }
 
-// Alone reports whether no other array stands in its map.
+// Alone reports whether its map holds no other array.
 func (a *Array) Alone() bool { return a.among.of == nil }
 
-// holder is the array that has a word's element, and the word's place in it.
+// holder is the array whose elements hold a word, and the word's index in them.
 func (a *Array) holder(word int) (*Array, int) {
 	if a.among.of == nil {
 		return a, word
@@ -131,7 +131,7 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 	return nil
 }
 
-// splitBatch hands the n elements of a batch to the CPUs that they belong to; at is the first one.
+// splitBatch distributes the n elements of a batch to their CPUs; at is the first element.
 func (a *Array) splitBatch(s *batch, at, n int, copies [][]uint64) {
 	w := a.wordsPerElement()
 	for i := range n {

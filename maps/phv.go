@@ -2,7 +2,7 @@ package maps
 
 import "github.com/xdpmon/xdpmon/bpf/chain"
 
-// Need is what an algorithm asks the parser for: enum phv_need of bpf/include/phv.h.
+// Need is the data that an algorithm requests from the parser: enum phv_need of bpf/include/phv.h.
 type Need uint32
 
 const (
@@ -15,5 +15,5 @@ const (
 	NeedQueue
 )
 
-// PHV is struct phv of bpf/include/phv.h, generated from it: for tests that look at what the parser left.
+// PHV is struct phv of bpf/include/phv.h, generated from it: for tests of the parser's results.
 type PHV = chain.ChainPhv

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRing is returned by Ring.Drain when the ring holds what no program has written.
+// ErrRing is returned by Ring.Drain when the ring holds data that no program can have written.
 var ErrRing = errors.New("ring is damaged")
 
 // The header in front of every record: its length with two flags, and the page it is on.
@@ -23,17 +23,17 @@ const (
 	ringDiscarded = 1 << 30
 )
 
-// Ring reads a ring of reports (bpf/include/report.h) by polling: nobody is woken up by a report. It is not safe for
+// Ring reads a ring of reports (bpf/include/report.h) by polling: reports cause no wake-up. It is not safe for
 // concurrent use. Its mappings go away with it.
 //
-// The kernel counts every page of a mapped ring, twice, to the process, whether anything is in it or not: the data is mapped while
-// records come. cilium/ebpf's reader of rings keeps it mapped from beginning to end, and copies every record.
+// Every page of a mapped ring counts twice in the process' memory, whether it holds records or not; so the data is mapped only while
+// records arrive. cilium/ebpf's ring reader keeps it mapped for its lifetime, and copies every record.
 type Ring struct {
 	m                  *ebpf.Map
 	consumer, producer *uint64 // positions, in bytes since the ring was made
 	data               *mapped // the ring twice in a row, so that no record is cut
 	mask               uint64
-	quiet              int // calls of Drain since there was a record
+	idle               int // calls of Drain since the last record
 	put                [][]byte
 }
 
@@ -47,10 +47,10 @@ func (m *mapped) unmap() {
 	}
 }
 
-// maxQuiet calls of Drain without a record, and the data is not kept in memory any more.
-const maxQuiet = 64
+// maxIdle is the number of calls of Drain without a record after which the data is unmapped.
+const maxIdle = 64
 
-// Ring of an array of that kind: one for all who ask.
+// Ring is the ring of an array of that kind: one for all callers.
 func (a *Array) Ring() (*Ring, error) {
 	if a.ring == nil {
 		r, err := NewRing(a.m)
@@ -62,7 +62,7 @@ func (a *Array) Ring() (*Ring, error) {
 	return a.ring, nil
 }
 
-// Put hands a record to the next Drain that no program has written: a report that came another way.
+// Put adds a record that no program has written, a report from elsewhere, to those that the next Drain returns.
 func (r *Ring) Put(record []byte) { r.put = append(r.put, record) }
 
 // NewRing maps a ring.
@@ -90,7 +90,7 @@ func NewRing(m *ebpf.Map) (*Ring, error) {
 	return r, nil
 }
 
-// records are the ring's data, which stands behind the two positions.
+// records maps the ring's data, which follows the two positions.
 func (r *Ring) records() ([]byte, error) {
 	if r.data.b == nil {
 		var err error
@@ -99,18 +99,18 @@ func (r *Ring) records() ([]byte, error) {
 			return nil, fmt.Errorf("map ring: %w", err)
 		}
 	}
-	r.quiet = 0
+	r.idle = 0
 	return r.data.b, nil
 }
 
-// rest notes that there was nothing.
+// rest counts a call without a record.
 func (r *Ring) rest() {
-	if r.quiet++; r.quiet == maxQuiet {
+	if r.idle++; r.idle == maxIdle {
 		r.data.unmap()
 	}
 }
 
-// Drain hands every finished record to f, oldest first; record is only valid during the call. It stops at a record that a
+// Drain passes every finished record to f, oldest first; record is only valid during the call. It stops at a record that a
 // program still writes.
 func (r *Ring) Drain(f func(record []byte)) error {
 	for _, record := range r.put {

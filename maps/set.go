@@ -33,16 +33,17 @@ var ErrNoMap = errors.New("no such map")
 
 // Set holds the loaded maps of one algorithm.
 type Set struct {
-	arrays map[string]*Array // by map
-	beside map[string]*Array // those of a map that has several
+	arrays      map[string]*Array // by map
+	interleaved map[string]*Array // interleaved arrays of maps
 }
 
-// NewSet pairs loaded maps with what their specs say of them.
+// NewSet pairs loaded maps with their specs.
 func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
 	return newSet(spec, loaded, func(*ebpf.MapSpec, *Array) {})
 }
 
-// NewPart is the part of maps that one of several instances has; spec says how large it is, and common which maps have no parts.
+// NewPart is the set of one of several instances that have parts of the same maps; spec has the size of a part, and common names the maps
+// without parts.
 func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int, common func(*ebpf.MapSpec) bool) *Set {
 	return newSet(spec, loaded, func(ms *ebpf.MapSpec, a *Array) {
 		if common(ms) || ms.Type == ebpf.RingBuf {
@@ -54,12 +55,12 @@ func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int,
 }
 
 func newSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, place func(*ebpf.MapSpec, *Array)) *Set {
-	s := &Set{arrays: map[string]*Array{}, beside: map[string]*Array{}}
+	s := &Set{arrays: map[string]*Array{}, interleaved: map[string]*Array{}}
 	for name, m := range loaded {
 		if ms, ok := spec.Maps[name]; ok {
 			s.arrays[name] = newArray(ms, m)
 			place(ms, s.arrays[name])
-			maps.Copy(s.beside, s.arrays[name].apart(ms))
+			maps.Copy(s.interleaved, s.arrays[name].interleaved(ms))
 		}
 	}
 	return s
@@ -69,7 +70,7 @@ func newSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, place func(*
 func (s *Set) Array(name string) (*Array, error) {
 	a, ok := s.arrays[name]
 	if !ok {
-		a, ok = s.beside[name]
+		a, ok = s.interleaved[name]
 	}
 	if !ok {
 		return nil, fmt.Errorf("find array %s: %w", name, ErrNoMap)
@@ -87,10 +88,10 @@ func (s *Set) ReadReset(name string, bank int) ([]uint64, error) {
 	return a.words, err
 }
 
-// all arrays: those of maps, and those of which a map has several.
+// all arrays: those of maps, and interleaved ones.
 func (s *Set) all() iter.Seq[*Array] {
 	return func(yield func(*Array) bool) {
-		for _, of := range []map[string]*Array{s.arrays, s.beside} {
+		for _, of := range []map[string]*Array{s.arrays, s.interleaved} {
 			for _, a := range of {
 				if !yield(a) {
 					return
@@ -100,34 +101,34 @@ func (s *Set) all() iter.Seq[*Array] {
 	}
 }
 
-// MarkIdle records that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
-// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until EndIdle.
+// MarkIdle records that no packet has arrived since a closed bank was opened: its register arrays still hold the zeros that the last reading
+// left, and arrays without banks are unchanged. Until EndIdle, reading elements that are known to be zero takes no system call.
 func (s *Set) MarkIdle(bank int) {
 	for a := range s.all() {
-		a.quiet = bank + 1
+		a.idle = bank + 1
 	}
 }
 
 // EndIdle ends MarkIdle: packets arrive in the bank again.
 func (s *Set) EndIdle() {
 	for a := range s.all() {
-		a.quiet, a.words = 0, nil // most instances are at rest most of the time: what they read into is not kept
+		a.idle, a.words = 0, nil // most instances are idle most of the time, so the buffer of readings is released
 	}
 }
 
-// MarkDirty records that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
+// MarkDirty records that packets have arrived: the content of arrays is unknown until they are read again.
 func (s *Set) MarkDirty() {
 	for a := range s.all() {
 		a.empty = false
 	}
 }
 
-// Forget sets what packets leave behind back to zero, in both banks: not every one is emptied at the end of a window. Userspace writes
+// Forget sets everything that packets write to zero, in both banks: not every bank is reset at the end of a window. Userspace writes
 // its own initial values again.
 func (s *Set) Forget() error {
 	for _, a := range s.arrays {
-		kept := []string{TagRegister, TagTally, TagCounters, tagRandom, tagScratch}
-		if !slices.ContainsFunc(kept, func(tag string) bool { return slices.Contains(a.tags, tag) }) {
+		state := []string{TagRegister, TagTally, TagCounters, tagRandom, tagScratch}
+		if !slices.ContainsFunc(state, func(tag string) bool { return slices.Contains(a.tags, tag) }) {
 			continue
 		}
 		for bank := range a.Banks {
@@ -139,7 +140,7 @@ func (s *Set) Forget() error {
 	return nil
 }
 
-// Clear sets a part of maps to zero, tables among it: another instance had it before.
+// Clear sets a part of maps to zero, including tables: an earlier instance used it.
 func (s *Set) Clear() error {
 	for _, a := range s.arrays {
 		if !a.part {
@@ -276,7 +277,7 @@ func PossibleCPUs() int {
 	return n
 }
 
-// SpecMemory is what the kernel will allocate for the values of an object's maps, shared ones left aside.
+// SpecMemory is the number of bytes that the kernel will allocate for the values of an object's maps, except shared ones.
 func SpecMemory(spec *ebpf.CollectionSpec) (bytes int64) {
 	for _, ms := range spec.Maps {
 		switch {

@@ -15,7 +15,7 @@ import (
 var ErrNotShared = errors.New("not an array of 64-bit words that is mapped into memory")
 
 // Shared is an array of 64-bit words in this process' memory: reading and writing words that packets read and write costs no system call.
-// All banks stand one behind the other, and so do the words of an element. Its mapping goes away with it.
+// The banks are consecutive in memory, and so are the words of an element. The mapping ends with it.
 type Shared struct{ words []uint64 }
 
 // Shared maps the array.

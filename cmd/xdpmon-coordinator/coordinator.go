@@ -13,10 +13,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-const coordinatorLong = `Puts the windows of many hosts together and answers as if one of them had seen everything. Agents bring windows of the rules that they
-share; the coordinator tells them what to measure, with which hash seeds, parameters and windows, and refuses what does not fit. It needs
-no privileges. Everything stays on this host unless the configuration says otherwise; what leaves it is encrypted, and both ends show
-certificates (xdpmon-coordinator keys). Three coordinators in a cluster stand in for each other. docs/coordinator.md has the whole.
+const coordinatorLong = `Merges the windows of many hosts and answers as if one of them had seen everything. Agents send windows of the rules that they
+share; the coordinator configures their measurements with hash seeds, parameters and windows, and refuses windows that do not match. It needs
+no privileges. It listens on this host only unless it is configured otherwise; connections to other hosts are encrypted and both ends
+authenticate with certificates (xdpmon-coordinator keys). Three coordinators form a cluster that survives the loss of one. See docs/coordinator.md.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`
 
@@ -28,7 +28,7 @@ type options struct {
 
 func newCoordinator(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "xdpmon-coordinator --config FILE", Short: "Puts windows of many hosts together, as they arrive", Long: coordinatorLong,
+		Use: "xdpmon-coordinator --config FILE", Short: "Merges windows of many hosts as they arrive", Long: coordinatorLong,
 		Example: "  xdpmon-coordinator --config " + config.DefaultPath + " --check\n  xdpmon-coordinator keys init",
 		Args:    cli.UnknownCommand,
 	}

@@ -1,5 +1,5 @@
-// Command xdpmon-coordinator puts the windows of many hosts together, and makes the certificates that agents and coordinators show each other.
-// It alone of xdpmon's programs links a message server.
+// Command xdpmon-coordinator merges the windows of many hosts, and makes the certificates with which agents and coordinators authenticate.
+// Of xdpmon's programs only this one links a message server.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 // release and revision are set by the linker: the name of a release (-X main.release=v1.2.3), and the commit it was made from.
 var release, revision string
 
-// environment is everything that a verb touches of the world, so that tests run verbs in-process.
+// environment is a verb's interface to the operating system, so that tests can run verbs in-process.
 type environment struct {
 	args           []string
 	stdout, stderr io.Writer
@@ -38,7 +38,7 @@ type environment struct {
 }
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // a reader that disconnects is an error of the write
+	signal.Ignore(syscall.SIGPIPE) // a write to a closed pipe then returns an error
 	os.Exit(run(environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, now: time.Now, signals: cli.OSSignals}))
 }
 
@@ -52,14 +52,14 @@ func run(env environment) int {
 	return cli.Execute(root, env.stderr, exitCode, func(error) string { return "" })
 }
 
-// newManual writes what packages have beside the program.
+// newManual writes the manual pages and completions that packages install.
 func newManual() *cobra.Command {
 	return manual.Command(manual.About{Version: release, See: []string{"xdpmon(1)"},
-		Files: [][2]string{{config.DefaultPath, "configuration"}, {config.DefaultSocket, "where a running coordinator answers"}, {config.DefaultStore, "windows that were put together"}, {config.DefaultData, "what outlives a restart"}},
+		Files: [][2]string{{config.DefaultPath, "configuration"}, {config.DefaultSocket, "query socket of a running coordinator"}, {config.DefaultStore, "merged windows"}, {config.DefaultData, "state that survives a restart"}},
 		Exit:  [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "wrong usage"}}})
 }
 
-// exitCode says what an error means to a script.
+// exitCode is the exit code of an error.
 func exitCode(err error) int {
 	if errors.Is(err, cli.ErrUsage) || errors.Is(err, algo.ErrUnknown) {
 		return cli.ExitUsage

@@ -23,7 +23,7 @@ func runs(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// What is typed wrong, or stands wrong in the file, is named and ends with exit code 2; what cannot be read ends with 1.
+// Errors in the command line or in the file are named and end with exit code 2; unreadable files end with 1.
 func TestUsage(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -38,7 +38,7 @@ func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
 		{"--check --config " + right, cli.ExitDone, "is right"},
 		{"--check --config " + wrong, cli.ExitUsage, "did you mean measurements?"},
@@ -51,8 +51,8 @@ func TestUsage(t *testing.T) {
 		{"--help", cli.ExitDone, "one of them had seen everything"},
 		{"version", cli.ExitDone, "xdpmon-coordinator development"},
 	} {
-		if code, out, err := runs(strings.Fields(c.args)...); code != c.code || !strings.Contains(out+err, c.says) {
-			t.Errorf("%s: exit code %d, want %d, and %q in\n%s%s", c.args, code, c.code, c.says, out, err)
+		if code, out, err := runs(strings.Fields(c.args)...); code != c.code || !strings.Contains(out+err, c.want) {
+			t.Errorf("%s: exit code %d, want %d, and %q in\n%s%s", c.args, code, c.code, c.want, out, err)
 		}
 	}
 	_, out, _ := runs("version", "--json")

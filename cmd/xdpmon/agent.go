@@ -14,14 +14,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-const agentLong = `Measures for months, as a service: on every interface that the rules of a configuration want, attached when it appears and
-released when it goes. SIGHUP reads the configuration anew: what is the same goes on, what differs is exchanged while packets
-come, and one that is wrong is refused with line and column while the running one stays. SIGTERM reports the last windows and ends.
+const agentLong = `Measures for months, as a service: on every interface that matches a rule of the configuration, attached when it appears and
+detached when it is removed. SIGHUP reads the configuration again: unchanged parts continue, changed ones are exchanged while packets
+arrive, and an invalid configuration is refused with line and column while the running one stays. SIGTERM reports the last windows and ends.
 
-Windows go to JSON files, to Prometheus, and into a store that "xdpmon history" looks back into. The service manager is told
-when the agent is ready, reloads and stops, and /healthz says how every attachment fares. docs/agent.md has the whole.`
+Windows are written to JSON files, to Prometheus, and to a store that "xdpmon history" reads. The agent notifies the service manager
+when it is ready, reloads and stops, and /healthz has the state of every attachment. docs/agent.md describes all of it.`
 
-const agentExample = `  xdpmon agent --config /etc/xdpmon/agent.yaml --check     is it right, and what would it take?
+const agentExample = `  xdpmon agent --config /etc/xdpmon/agent.yaml --check     check it, and print what it would use
   sudo xdpmon agent --config /etc/xdpmon/agent.yaml
   xdpmon agent --schema > agent.schema.json                for an editor
   xdpmon history --from 2h --algo fridge`
@@ -35,11 +35,11 @@ type agentOptions struct {
 func newAgent(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agent --config FILE", Short: "Measure for months, as a configuration file states", Long: agentLong, Example: agentExample,
-		Args: cli.NeedArgs(0, 0, "agent takes its orders from --config"),
+		Args: cli.NeedArgs(0, 0, "agent takes its configuration from --config"),
 	}
 	o := &agentOptions{}
 	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultPath, "the configuration, a YAML `FILE`")
-	cmd.Flags().BoolVar(&o.check, "check", false, "only check the configuration, and print what it would do now and what it takes")
+	cmd.Flags().BoolVar(&o.check, "check", false, "only check the configuration, and print what it would attach now and the resources that it needs")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "only print the JSON schema of the configuration")
 	cmd.RunE = func(*cobra.Command, []string) error { return runAgent(env, o) }
 	return cmd
@@ -52,7 +52,7 @@ func runAgent(env *environment, o *agentOptions) error {
 	case o.check:
 		return cli.CheckConfig(env.stderr, "xdpmon", o.config, config.Load, agent.Preview, env.printLines)
 	}
-	if _, err := config.Load(o.config); err != nil { // what is wrong with it is told without privileges
+	if _, err := config.Load(o.config); err != nil { // errors in the configuration are reported without privileges
 		return cli.ConfigError(err)
 	}
 	if err := env.engine.privilege(); err != nil {

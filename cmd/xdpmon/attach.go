@@ -17,17 +17,17 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-const attachLong = `Attaches algorithms to interfaces and reports every window until Ctrl-C, SIGTERM or --duration. Nothing is
-dropped by measuring, and nothing stays behind: the programs go when xdpmon does, however it ends, unless
---pin keeps them. Other people's programs on an interface are left alone and named.
+const attachLong = `Attaches algorithms to interfaces and reports every window until Ctrl-C, SIGTERM or --duration. Measuring
+drops no packet. The programs are removed when xdpmon ends, even when it is killed, unless --pin keeps
+them. Programs of other owners on an interface are named and stay attached.
 
 Several interfaces feed one set of registers, so that a request on one interface meets its response on another; with --each every
 interface has its own, and its own windows and metrics.
 
 --hook auto takes XDP on hardware and TC on veth, tap and bridge ports, where native XDP would cost bulk TCP
-most of its throughput. --mode native is the default and never falls back in silence; --mode auto does, aloud.
---direction: a host sees its requests leave and the responses arrive, so one interface is watched both ways; with
-several interfaces a forwarded packet would be seen twice, so they are watched on arrival only.
+most of its throughput. --mode native is the default and never falls back to generic; --mode auto does, with a warning.
+--direction: a host sees its requests leave and the responses arrive, so one interface is measured in both directions; with
+several interfaces a forwarded packet would be seen twice, so they are measured at ingress only.
 
 A terminal gets the screen of xdpmon top (q ends the run, ? lists keys); --output table is a table that redraws instead.`
 
@@ -63,7 +63,7 @@ func newAttach(env *environment) *cobra.Command {
 	o.direction = cli.AddEnum(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", attach.Directions...)
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
 	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
-	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface by itself: windows, tables and metrics of its own, and as many registers")
+	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface separately: windows, tables and metrics of its own, and as many registers")
 	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return runAttach(env, o, ifaces) }
 	return cmd
 }
@@ -113,7 +113,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	return m.measure(func(ctx context.Context) error { return env.engine.live(ctx, cfg) })
 }
 
-// placesOf says where the programs really are, now that they are there.
+// placesOf names the hooks of the attached programs.
 func placesOf(attached []*attach.Attachment) []report.Attached {
 	var all []report.Attached
 	for _, a := range attached {
@@ -135,7 +135,7 @@ func (o *attachOptions) directionOf(ifaces []string) attach.Direction {
 	return attach.Ingress
 }
 
-// check refuses what no machine could do.
+// check refuses options that cannot work on any machine.
 func (o *attachOptions) check(ifaces []string) error {
 	for i, name := range ifaces {
 		if slices.Contains(ifaces[:i], name) {

@@ -20,11 +20,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-const checkLong = `Measures with everything that only measures, and prints what is wrong: findings, and nothing else. Nothing is dropped,
-marked or left behind.
+const checkLong = `Measures with every algorithm that does not act on packets, and prints findings only. No packet is dropped or marked,
+and no program stays attached.
 
-A finding compares what is measured with what was promised (--promise), else with the windows before it: the first five windows of a run
-teach what is usual, so that only scans, floods and missing answers are found in them. docs/findings.md names all kinds, and what each needs.
+A finding compares a measurement with a promise (--promise) or else with earlier windows: the first five windows of a run
+are the baseline, so only scans, floods and missing answers are found in them. docs/findings.md names all kinds, and what each needs.
 
 Exit codes: 0 nothing was found, 4 something was; 1 to 3 as everywhere.`
 
@@ -49,7 +49,7 @@ type checkOptions struct {
 
 func newCheck(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "check IFACE...|CAPTURE...", Short: "Say what is wrong on interfaces or in captures", Long: checkLong, Example: checkExample,
+		Use: "check IFACE...|CAPTURE...", Short: "Report what is wrong on interfaces or in captures", Long: checkLong, Example: checkExample,
 		Args:              cli.NeedArgs(1, -1, "the interface or capture to check"),
 		ValidArgsFunction: completeInterfaces,
 	}
@@ -119,7 +119,7 @@ func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Co
 	return cfg, nil
 }
 
-// check refuses what makes no sense, and reports whether captures were named.
+// check refuses invalid options, and reports whether captures were named.
 func (o *checkOptions) check(args []string) (captures bool, err error) {
 	if o.window < time.Second || o.window > maxWindow {
 		return false, cli.UsageError("--window %v: allowed are 1s to %v", o.window, maxWindow)

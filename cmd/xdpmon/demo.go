@@ -28,12 +28,12 @@ type demoOptions struct {
 
 const (
 	demoAlgorithm = "fridge"
-	maxDemoRate   = 5000 // handshakes a second: two hosts and a link have to run on this machine too
+	maxDemoRate   = 5000 // handshakes a second: two hosts and a link run on this machine, too
 )
 
 func newDemo(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "demo [NAME,...]", Short: "Measure traffic of its own: delays beside the truth, or staged incidents", Long: staged.Long, Example: staged.Example,
+		Use: "demo [NAME,...]", Short: "Measure generated traffic: delays next to the exact ones, or staged incidents", Long: staged.Long, Example: staged.Example,
 		Args: cli.NeedArgs(0, 1, "the names of algorithms"), ValidArgsFunction: completeName,
 	}
 	o := &demoOptions{selection: addShared(cmd, 2*time.Second), measure: addMeasure(cmd)}
@@ -54,7 +54,7 @@ func newDemo(env *environment) *cobra.Command {
 	return cmd
 }
 
-// demoIncidents refuses what only handshakes have.
+// demoIncidents refuses flags that apply to handshakes only.
 func demoIncidents(env *environment, o *demoOptions, args []string, f *pflag.FlagSet) error {
 	for _, name := range []string{"set", "rate", "median", "query"} {
 		if f.Changed(name) {
@@ -93,7 +93,7 @@ func demo(env *environment, o *demoOptions, args []string) error {
 	})
 }
 
-// choose takes the algorithms from the argument, and the parameters that were not set from what is worth watching.
+// choose takes the algorithms from the argument, and defaults for parameters that make the demonstration worth watching.
 func (o *demoOptions) choose(args []string) {
 	o.selection.algorithms = []string{demoAlgorithm}
 	if len(args) > 0 {
@@ -123,7 +123,7 @@ func (o *demoOptions) check() (float64, error) {
 	return perSecond, nil
 }
 
-// output is what a demonstration shows itself with.
+// output is where a demonstration is shown.
 func (m *measurement) output() staged.Output {
 	return staged.Output{Live: m.env.engine.live, Emit: m.emit, Draw: m.draw, Notice: m.notice, Fail: m.fail, Start: func(interfaces []string, attached []*attach.Attachment) {
 		m.start(func(r *report.Run) { r.Interfaces, r.Attached = interfaces, placesOf(attached) })

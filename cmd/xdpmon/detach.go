@@ -8,16 +8,16 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
-const detachLong = `Takes everything that is xdpmon's off the interfaces: pinned attachments and their pins, the programs of running
-xdpmon processes (which notice it and say so), and what a killed process left at clsact on old kernels. Other
-people's programs stay. What was counted and not yet reported is gone with the pins.
+const detachLong = `Detaches everything of xdpmon from the interfaces: pinned attachments and their pins, the programs of running
+xdpmon processes (which report it), and filters that a killed process left at clsact on old kernels. Programs of
+other owners stay. Counts that were not reported yet are lost with the pins.
 
-Where nothing is on an interface of that name, it may be the name of a pin or the number of an instance, as
-status shows them; their interfaces may be in other network namespaces.`
+A name that is not an interface with programs of xdpmon may be a pin or the number of an instance, as status
+shows them; their interfaces may be in other network namespaces.`
 
 func newDetach(env *environment) *cobra.Command {
 	return &cobra.Command{
-		Use: "detach IFACE|PIN|INSTANCE...", Short: "Take xdpmon's programs off interfaces", Long: detachLong,
+		Use: "detach IFACE|PIN|INSTANCE...", Short: "Detach xdpmon's programs from interfaces", Long: detachLong,
 		Example:           "  sudo xdpmon detach eth0\n  sudo xdpmon detach eth0 eth1\n  sudo xdpmon detach edge      (what was attached with --pin edge)",
 		Args:              cli.NeedArgs(1, -1, "the interface to detach from"),
 		ValidArgsFunction: completeInterfaces,
@@ -25,7 +25,7 @@ func newDetach(env *environment) *cobra.Command {
 	}
 }
 
-// detach goes through all interfaces even when one fails, and says what was done.
+// detach continues with further interfaces when one fails, and prints what was detached.
 func runDetach(env *environment, ifaces []string) error {
 	var failed error
 	for _, iface := range ifaces {

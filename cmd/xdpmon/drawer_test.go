@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// lazy is a reader that reads once it is told to.
+// lazy is a reader that waits for a signal to read.
 type lazy struct {
 	buffer
 	reads chan struct{}
@@ -22,7 +22,7 @@ func (l *lazy) Write(p []byte) (int, error) {
 	return l.buffer.Write(p)
 }
 
-// A pipe that nobody reads holds nothing up: all windows are measured, and who reads late is told what is missing.
+// A blocked pipe delays nothing: all windows are measured, and a late reader gets a notice of the missing ones.
 func TestALateReader(t *testing.T) {
 	w := newWorld()
 	out := &lazy{reads: make(chan struct{})}
@@ -42,7 +42,7 @@ func TestALateReader(t *testing.T) {
 	}
 	text := out.String()
 	if n := strings.Count(text, `"algorithm":"fridge"`); n < 200 || n > 300 {
-		t.Errorf("%d of %d windows were kept for the reader", n, windows)
+		t.Errorf("%d of %d windows were queued for the reader", n, windows)
 	}
 	if !strings.HasPrefix(text, `{"run":`) {
 		t.Errorf("the description of the run is lost: %.100s", text)
@@ -51,7 +51,7 @@ func TestALateReader(t *testing.T) {
 	contains(t, w.err.String(), "reports were not shown: this output was too slow")
 }
 
-// One that never reads does not keep the process: it ends, and says what is lost.
+// A reader that never reads does not keep the process alive: it ends, and reports what is lost.
 func TestAReaderThatNeverReads(t *testing.T) {
 	w := newWorld()
 	out := &lazy{reads: make(chan struct{})}
@@ -94,7 +94,7 @@ func TestAReplayWaits(t *testing.T) {
 	}
 }
 
-// broken is a pipe whose other end is gone.
+// broken is a pipe whose other end is closed.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

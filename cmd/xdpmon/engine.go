@@ -18,20 +18,20 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// engine is what verbs call; tests put their own in its place.
+// engine holds the functions that verbs call; tests replace them.
 type engine struct {
-	// privilege says what this process lacks for loading and attaching, before anything else fails for the same reason.
+	// privilege returns an error that names what this process lacks for loading and attaching, before another step fails for that reason.
 	privilege func() error
 	replay    func(ctx context.Context, cfg session.Config, files []string, stdin io.Reader, progress func(session.Progress)) error
 	live      func(ctx context.Context, cfg session.LiveConfig) error
-	// settle gives up, for the whole process and for good, what is not needed once everything is attached.
+	// settle drops, for the whole process and permanently, the privileges that are not needed once everything is attached.
 	settle func() error
-	// settleAgent is settle for a process that loads and attaches later; it says what stays.
+	// settleAgent is settle for a process that loads and attaches later; it returns the privileges that stay.
 	settleAgent func() ([]string, error)
 	agent       func(ctx context.Context, o agent.Options) error
 	probe       func(iface string) (features.Features, error)
 	status      func() ([]status.Attachment, error)
-	// detach takes xdpmon's programs off an interface and returns a sentence for each.
+	// detach detaches xdpmon's programs from an interface and returns a message for each.
 	detach func(iface string) ([]string, error)
 	// program finds another program of xdpmon's, and become replaces this process by it.
 	program func(name string) (path string, err error)
@@ -39,7 +39,7 @@ type engine struct {
 	prove   func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
 }
 
-// proof is what the prover says of one object.
+// proof is the prover's report of one object.
 type proof interface {
 	Text() string
 	json.Marshaler
@@ -72,7 +72,7 @@ type proofReport struct{ report *pisa.Report }
 func (p proofReport) Text() string {
 	var b strings.Builder
 	if err := p.report.WriteText(&b); err != nil {
-		return err.Error() // a strings.Builder takes everything
+		return err.Error() // a strings.Builder never fails
 	}
 	return b.String()
 }

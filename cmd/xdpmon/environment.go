@@ -15,13 +15,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
-// environment is everything that a verb touches of the world, so that tests run verbs in-process.
+// environment is a verb's interface to the operating system, so that tests can run verbs in-process.
 type environment struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// isTerminal reports whether a stream is one that a person looks at.
+	// isTerminal reports whether a stream is a terminal.
 	isTerminal func(stream any) bool
 	size       func() (width, height int) // of the terminal at stdout
 	now        func() time.Time
@@ -35,8 +35,8 @@ type environment struct {
 }
 
 func osEnvironment() environment {
-	// A reader that goes away (| head) is an error of the write, not the end of the process: what was set up is taken
-	// down again.
+	// A reader that closes its end (| head) makes the write fail, and does not kill the process: attachments are removed
+	// in order.
 	signal.Ignore(syscall.SIGPIPE)
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,

@@ -12,10 +12,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// errFound says that a check has found something: nothing failed, and the findings have been printed.
+// errFound: a check has findings, which have been printed; nothing failed.
 var errFound = errors.New("something was found")
 
-// exitCode says what an error means to a script.
+// exitCode is the exit code of an error.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -30,7 +30,7 @@ func exitCode(err error) int {
 	return cli.ExitFailed
 }
 
-// remedy is for a cause that may come from anywhere: its own message names none.
+// remedy is the remedy for causes that any step may have, and whose own message names none.
 func remedy(err error) string {
 	outOfFiles := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 	if outOfFiles && !errors.Is(err, privilege.ErrDescriptors) {

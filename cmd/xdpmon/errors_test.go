@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// TestOutOfFilesNamesTheRemedy: once, wherever it comes from.
+// TestOutOfFilesNamesTheRemedy: once, whichever step fails.
 func TestOutOfFilesNamesTheRemedy(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("look up interface eth0: %w", syscall.EMFILE),

@@ -12,8 +12,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
-const featuresLong = `Asks the kernel what it can do of what xdpmon uses, and an interface which hook --hook auto would take there. Only
-what the kernel answered counts: "unknown" means that it could not be asked, and why. Nothing is attached to
+const featuresLong = `Probes the kernel features that xdpmon uses, and for an interface the hook that --hook auto would take. Only
+conclusive probes count: "unknown" means that the probe failed, and gives the reason. Nothing is attached to
 your interfaces. The exit code is 3 when something is missing that xdpmon cannot run without.`
 
 func newFeatures(env *environment) *cobra.Command {
@@ -51,7 +51,7 @@ func runFeatures(env *environment, iface string, asJSON bool) error {
 	return missingFeatures(f)
 }
 
-// missingFeatures is the error for what xdpmon cannot run without.
+// missingFeatures is the error for features that xdpmon cannot run without.
 func missingFeatures(f features.Features) error {
 	var names []string
 	for _, m := range f.Missing() {

@@ -10,8 +10,8 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
-// spelled is how a flag is written: its letter, and what its value is called.
-type spelled struct{ letter, value string }
+// spelled is the form of a flag: its shorthand, and the name of its value.
+type spelled struct{ shorthand, value string }
 
 // flagsOf collects how every flag of a command and those below it is written.
 func flagsOf(cmd *cobra.Command, into map[string]map[spelled][]string) {
@@ -31,8 +31,8 @@ func flagsOf(cmd *cobra.Command, into map[string]map[spelled][]string) {
 	}
 }
 
-// A flag means the same in all verbs: one letter, one kind of value; and no value is a bare "string", which says nothing. Only --output is shorter
-// where nothing is measured, and answers in text whether it goes to a terminal or into a pipe.
+// A flag means the same in all verbs: one letter, one kind of value; and no value is a bare "string", which has no meaning. Only --output has fewer values
+// where nothing is measured, and writes text to terminals and pipes alike.
 func TestFlagsAreSpelledAlike(t *testing.T) {
 	w := newWorld()
 	all := map[string]map[spelled][]string{}
@@ -43,13 +43,13 @@ func TestFlagsAreSpelledAlike(t *testing.T) {
 		t.Errorf("--algo is %v: history asks for one", all["algo"])
 	}
 	delete(all, "algo")
-	for name, ways := range all {
-		if len(ways) != 1 {
-			t.Errorf("--%s is %v", name, ways)
+	for name, forms := range all {
+		if len(forms) != 1 {
+			t.Errorf("--%s is %v", name, forms)
 		}
-		for s := range ways {
+		for s := range forms {
 			if s.value == "string" {
-				t.Errorf("--%s takes a string: say what it is", name)
+				t.Errorf("--%s takes a string: name its value", name)
 			}
 		}
 	}
@@ -61,13 +61,13 @@ func TestFlagsAreSpelledAlike(t *testing.T) {
 	}
 }
 
-// --json and merge --out are understood for one version, and say what they are now.
+// --json and merge --out are accepted for one version, and name their replacement.
 func TestOldFlags(t *testing.T) {
 	w := newWorld()
 	if code := w.run("version", "--json"); code != cli.ExitDone || !strings.HasPrefix(w.out.String(), "{") {
 		t.Errorf("%d: %s", code, w.out.String())
 	}
-	contains(t, w.err.String(), "--json goes with version 0.2.0: use --output json")
+	contains(t, w.err.String(), "--json will be removed in version 0.2.0: use --output json")
 	w = newWorld()
 	if code := w.run("version"); code != cli.ExitDone || strings.HasPrefix(w.out.String(), "{") || w.err.String() != "" {
 		t.Errorf("%d: %s, %s", code, w.out.String(), w.err.String())

@@ -15,8 +15,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-const historyLong = `Shows windows that an agent has kept. It asks the agent that runs on this host, and reads the store itself when none does;
-both are for root and the agent's user. Times are RFC 3339, or how long ago.
+const historyLong = `Shows windows that an agent has stored. It queries the agent that runs on this host, or reads the store when no agent runs;
+both need root or the agent's user. Times are RFC 3339, or how long ago.
 
 A terminal gets a line a window, with the members that --show names; a pipe gets the windows as they were written, or with --show these members of
 each, as JSON. --output table writes lines into a pipe, too.`
@@ -39,7 +39,7 @@ type historyOptions struct {
 
 func newHistory(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "history", Short: "Look back at what an agent has measured", Long: historyLong, Example: historyExample,
+		Use: "history", Short: "Show windows that an agent has stored", Long: historyLong, Example: historyExample,
 		Args: cli.NeedArgs(0, 0, "history takes none"),
 	}
 	o := &historyOptions{output: addOutput(cmd)}
@@ -52,9 +52,9 @@ func newHistory(env *environment) *cobra.Command {
 	f.IntVar(&o.limit, "limit", 0, "at most so many windows (default: all)")
 	f.BoolVar(&o.newest, "newest", false, "the newest first")
 	f.StringSliceVar(&o.show, "show", nil, "members of a window that a line shows, `PATH,...` (report.delay_ns.p99)")
-	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
+	f.StringVar(&o.snapshots, "snapshots", "", "write the windows' snapshots into `DIR`, for xdpmon merge, and show nothing; the agent's store has them with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
-	f.BoolVar(&o.findings, "findings", false, "show what was found, instead of windows")
+	f.BoolVar(&o.findings, "findings", false, "show findings instead of windows")
 	cli.Complete(cmd, "algo", completion.Algorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
@@ -71,7 +71,7 @@ func history(env *environment, o *historyOptions) error {
 	}
 	if o.findings {
 		if o.algorithm != "" || o.snapshots != "" {
-			return cli.UsageError("--findings goes with neither --algo nor --snapshots: findings are of all algorithms")
+			return cli.UsageError("--findings cannot be combined with --algo or --snapshots: findings are of all algorithms")
 		}
 		o.algorithm = api.FindingRecords
 	}
@@ -98,7 +98,7 @@ func history(env *environment, o *historyOptions) error {
 		fmt.Fprintln(env.stderr, "xdpmon: there are more windows than are shown at once: narrow --from and --to")
 	}
 	if q.Snapshots {
-		return writeKept(env, o.snapshots, text)
+		return writeSnapshots(env, o.snapshots, text)
 	}
 	if o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout) {
 		if len(o.show) > 0 && !o.findings {
@@ -123,14 +123,14 @@ func history(env *environment, o *historyOptions) error {
 	return env.printLines(table)
 }
 
-// writeKept puts snapshots into a folder and says how many.
-func writeKept(env *environment, dir string, text []byte) error {
+// writeSnapshots writes stored snapshots into a folder and prints their number.
+func writeSnapshots(env *environment, dir string, text []byte) error {
 	n, err := past.Write(text, dir)
 	if err != nil {
 		return fmt.Errorf("history --snapshots: %w", err)
 	}
 	if n == 0 {
-		return errors.New("history --snapshots: none is kept of these windows: the agent's store keeps them with snapshots: true")
+		return errors.New("history --snapshots: the store has none of these windows: set snapshots: true in the agent's store")
 	}
 	return env.printLines(fmt.Sprintf("%d snapshots in %s", n, dir))
 }

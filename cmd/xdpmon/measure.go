@@ -25,25 +25,25 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/web"
 )
 
-// measurement is one run from its start to its last window: it draws, serves metrics, and ends on a signal.
+// measurement is one run from its start to its last window: it shows windows, serves metrics, and ends on a signal.
 type measurement struct {
 	env    *environment
 	hub    feed.Hub
 	sink   report.Sink
 	drawer *draw.Drawer
 	store  *prom.Store
-	api    *api.API // nil: nobody can ask
+	api    *api.API // nil: not served
 	server *prom.Server
 
 	findings  *diagnose.Engine // nil in a replay: xdpmon check reads captures
-	snapshots *snapshotWriter  // nil: nobody asked for them
+	snapshots *snapshotWriter  // nil: not requested
 	names     *names.Names
 	listener  *names.Listener // nil: nothing is learned from live traffic
 
 	mu      sync.Mutex
 	run     report.Run
 	started bool
-	ctx     context.Context // of the run: its end frees whoever waits for a reader
+	ctx     context.Context // of the run: its end releases writers that wait for a reader
 	cancel  func()          // ends the run
 	failed  error           // what made the run end, when it was not the engine
 }
@@ -67,15 +67,15 @@ func addMeasure(cmd *cobra.Command) *measureOptions {
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
 	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
-	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
-	cmd.Flags().BoolVar(&o.quality, "metrics-details", false, "serve metrics of how the measuring went, too: sizes, settings, quotients of counters, memory of the kernel, percentiles of further distributions")
+	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, with personal data in its labels")
+	cmd.Flags().BoolVar(&o.quality, "metrics-details", false, "serve metrics of the measurement itself, too: sizes, settings, ratios of counters, kernel memory, percentiles of further distributions")
 	cmd.Flags().BoolVar(&o.details, "details", false, "tables have every counter of every algorithm, not findings and answers alone")
 	cmd.Flags().BoolVar(&o.cdf, "cdf", false, "write the steps of every distribution into JSON lines, too: often more than all the rest")
 	return o
 }
 
-// newMeasurement checks the privilege and opens what the run draws to. The listener comes first: it may need privileges that are dropped later,
-// and a port that is taken is known before anything is attached.
+// newMeasurement checks the privilege and opens the run's outputs. The listener is opened first: it may need privileges that are dropped later,
+// and a port that is in use is reported before anything is attached.
 func newMeasurement(env *environment, o *measureOptions, run report.Run, live bool) (*measurement, error) {
 	if err := env.engine.privilege(); err != nil {
 		return nil, fmt.Errorf("%s: %w", run.Command, err)
@@ -122,12 +122,12 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	m.notice("metrics are at http://%s/metrics", m.server.Address())
 	m.notice("the page is at http://%s/", m.server.Address())
 	if loopback {
-		m.notice("only this host can read them; --listen 0.0.0.0:PORT lets everybody")
+		m.notice("only this host can read them; --listen 0.0.0.0:PORT lets every host")
 	}
 	return m, nil
 }
 
-// open begins to draw. Live, a reader that is too slow loses windows and is told so; a replay waits for it.
+// open starts the outputs. Live, a reader that is too slow loses windows, which a notice reports; a replay waits for the reader.
 func (m *measurement) open(o *measureOptions, live bool) {
 	style := m.env.style()
 	style.Brief, style.Findings = !o.details, live
@@ -140,7 +140,7 @@ func (m *measurement) open(o *measureOptions, live bool) {
 	m.drawer = draw.New(m.sink, m.hub.Subscribe(feed.Options{Name: "output", Wait: !live}), m.fail)
 }
 
-// start says what is running, once; change may fill in what only became known when it was attached.
+// start announces the run, once; change may add details that are known only after attaching.
 func (m *measurement) start(change func(*report.Run)) {
 	m.mu.Lock()
 	if m.started {
@@ -175,37 +175,37 @@ func (m *measurement) emit(l report.Line) error {
 	m.api.Add(shown)
 	m.start(nil)
 	if m.findings != nil {
-		m.diagnose(shown) // first: a table has findings before the windows that show them
+		m.diagnose(shown) // first, so that a table has the findings before their windows
 	}
 	return m.draw(l)
 }
 
-// diagnose shows what begins or ends with a window.
+// diagnose shows the findings that begin or end with a window.
 func (m *measurement) diagnose(l report.Line) {
 	for _, f := range m.names.Findings(m.findings.Line(l)) {
-		said := f.Said()
+		event := f.Said()
 		m.api.Found(f)
-		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
+		m.hub.Publish(m.ending(), feed.Event{Finding: &event})
 	}
 	m.store.Findings(m.findings.Open())
 }
 
-// goOn are the findings that go on.
+// goOn are the findings that continue.
 func (m *measurement) goOn() []finding.Finding { return m.names.Findings(m.findings.Open()) }
 
-// draw shows a line that is no window of its own, and adds to no metric. Its error is that of whatever was drawn before.
+// draw shows a line that is not a window and counts in no metric. Its error is that of an earlier line.
 func (m *measurement) draw(l report.Line) error {
 	m.start(nil)
 	m.hub.Publish(m.ending(), feed.Event{Line: &l})
 	return m.failure()
 }
 
-// notice tells the operator something.
+// notice prints a message for the operator.
 func (m *measurement) notice(format string, args ...any) {
 	m.hub.Publish(m.ending(), feed.Event{Notice: fmt.Sprintf(format, args...)})
 }
 
-// measure runs until fn returns; its context ends with the first signal, and one that comes later than signalGrace ends
+// measure runs until fn returns; its context ends with the first signal, and one that arrives later than signalGrace ends
 // the process.
 func (m *measurement) measure(fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -224,7 +224,7 @@ func (m *measurement) measure(fn func(ctx context.Context) error) error {
 	return err
 }
 
-// begin makes the run one that can be ended, and ends it when there is nobody any more to show it to.
+// begin makes the run cancellable, and ends it when its output has no reader any more.
 func (m *measurement) begin(ctx context.Context, cancel func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *measurement) failure() error {
 	return m.failed
 }
 
-// ended is what it means that the operator ended a run: nothing, unless there is nothing to show for it.
+// ended is the error of a run that the operator ended: nil, unless it has no results.
 func (m *measurement) ended() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,8 +289,8 @@ func (m *measurement) close() error {
 	return err
 }
 
-// signalGrace is how long after a signal further ones are the same wish: timeout(1) sends two, a shell and a service
-// manager may each send one, and a person hits Ctrl-C twice.
+// signalGrace is the time after a signal in which further ones count as the same request: timeout(1) sends two, a shell and
+// a service manager may each send one, and a person may press Ctrl-C twice.
 const signalGrace = time.Second
 
 func (m *measurement) watchSignals(cancel func()) (stop func()) {
@@ -330,7 +330,7 @@ func drain(signals <-chan os.Signal) {
 	}
 }
 
-// abandon leaves at once, with the terminal as it was found.
+// abandon exits at once, after restoring the terminal.
 func (m *measurement) abandon() {
 	if s, ok := m.sink.(interface{ Restore() }); ok {
 		s.Restore()
@@ -339,7 +339,7 @@ func (m *measurement) abandon() {
 	m.env.exit(cli.ExitFailed)
 }
 
-// noticeWriter carries the metrics server's complaints to the operator.
+// noticeWriter passes the metrics server's errors to the operator.
 type noticeWriter struct{ m *measurement }
 
 func (w noticeWriter) Write(b []byte) (int, error) {

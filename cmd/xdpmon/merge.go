@@ -20,16 +20,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-const mergeLong = `Puts windows of several hosts, or of one, together and reports them as one: a port scan that touches each host a little, a
+const mergeLong = `Merges windows of several hosts, or of one, and reports them as one: a port scan that touches each host a little, a
 victim that each edge sees a part of, the delays of a whole day.
 
 Files are snapshots, which attach and replay write with --snapshots DIR. All that are given of an algorithm become one
-window. They must have the same parameters; what depends on hashes needs the same --seed on all hosts, and what cannot be
-put together is refused, with the reason.
+window. They must have the same parameters; algorithms with hashes need the same --seed on all hosts. Snapshots that cannot be
+merged are refused, with the reason.
 
-Files may also be JSON lines, one file a host, of algorithms whose lines hold all that it takes: beaucoup with --set
-beaucoup.export=true --output json. Windows of a query are put together by the wall clock: one begins with the first
-coupon that any host has of a key, and is over when the query's time is, whatever the windows of the reports were.
+Files may also be JSON lines, one file a host, of algorithms whose lines hold everything that merging needs: beaucoup with --set
+beaucoup.export=true --output json. Windows of a query are merged by the wall clock: one begins with the first
+coupon of a key on any host, and ends after the query's time, independent of the windows of the reports.
 
 - is standard input.`
 
@@ -42,14 +42,14 @@ const mergeExample = `  xdpmon replay a.pcap -a fridge --window 10s --snapshots 
 
 func newMerge(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "merge FILE...", Short: "Put windows of several hosts together", Long: mergeLong, Example: mergeExample,
+		Use: "merge FILE...", Short: "Merge windows of several hosts", Long: mergeLong, Example: mergeExample,
 		Args: cli.NeedArgs(1, -1, "the file of a host (or - for standard input)"),
 	}
 	answer := addAnswer(env, cmd)
 	out := cmd.Flags().String("write", "", "write the merged snapshot to `FILE`, too, to be merged again; of one algorithm")
-	cmd.Flags().StringVar(out, "out", "", "as --write, before 0.1.0; goes in 0.2.0")
+	cmd.Flags().StringVar(out, "out", "", "as --write, before 0.1.0; removed in 0.2.0")
 	if err := cmd.Flags().MarkHidden("out"); err != nil {
-		panic(err) // it is there
+		panic(err) // the flag exists
 	}
 	cmd.RunE = func(_ *cobra.Command, files []string) error { return merge(env, files, answer.asJSON(), *out) }
 	return cmd
@@ -59,7 +59,7 @@ func newMerge(env *environment) *cobra.Command {
 type merger struct {
 	env   *environment
 	whole map[string]*snapshot.Snapshot // by algorithm
-	from  map[[sha256.Size]byte]string  // what was read, to refuse it a second time
+	from  map[[sha256.Size]byte]string  // names of files by content, to refuse the same one twice
 	lines map[string]algo.LineMerger    // by algorithm
 }
 
@@ -101,7 +101,7 @@ func (m *merger) file(name string) error {
 func (m *merger) snapshot(name string, data []byte) error {
 	sum := sha256.Sum256(data)
 	if before, known := m.from[sum]; known {
-		return fmt.Errorf("merge: %s and %s are the same: what it holds would count twice", before, name)
+		return fmt.Errorf("merge: %s and %s are the same: its content would count twice", before, name)
 	}
 	m.from[sum] = name
 	s, err := snapshot.Decode(data)
@@ -111,7 +111,7 @@ func (m *merger) snapshot(name string, data []byte) error {
 	if before := m.whole[s.Algorithm]; before != nil {
 		s, err = algo.Merge(before, s)
 	} else {
-		_, err = algo.Report(s) // refuses what is damaged while it is known where it came from
+		_, err = algo.Report(s) // refuses a damaged snapshot while its file is known
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -120,7 +120,7 @@ func (m *merger) snapshot(name string, data []byte) error {
 	return nil
 }
 
-// text reads JSON lines by all algorithms that know how; one of them must find its own.
+// text reads JSON lines by all algorithms that merge them; one of them must find lines of its own.
 func (m *merger) text(name string, in io.Reader) error {
 	var readers []*algo.Descriptor
 	for _, d := range algo.All() {
@@ -148,7 +148,7 @@ func (m *merger) text(name string, in io.Reader) error {
 	return errors.Join(errs...)
 }
 
-// print writes what all are together: of JSON lines the body, of snapshots a line as a run writes it.
+// print writes the merged result: of JSON lines the body, of snapshots a line as a run writes it.
 func (m *merger) print(asJSON bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(m.lines)) {
@@ -184,10 +184,10 @@ func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
 	return m.env.printLines(lines...)
 }
 
-// mergedName stands where the instance of a run does.
+// mergedName takes the place of a run's instance.
 const mergedName = "merged"
 
-// write keeps the merged snapshot.
+// write stores the merged snapshot.
 func (m *merger) write(out string) error {
 	if out == "" {
 		return nil

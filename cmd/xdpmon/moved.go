@@ -13,7 +13,7 @@ const coordinatorProgram = "xdpmon-coordinator"
 // movedTo is the new command line of a verb that has moved there.
 var movedTo = map[string][]string{"coordinator": {coordinatorProgram}, "keys": {coordinatorProgram, "keys"}}
 
-// newMoved is a verb that another program has since 0.1: for one version its old name starts the new one.
+// newMoved is a verb that moved to another program in 0.1: for one version its old name starts the new one.
 func newMoved(env *environment, verb string) *cobra.Command {
 	command := strings.Join(movedTo[verb], " ")
 	return &cobra.Command{

@@ -38,7 +38,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// The program beside this one comes before the PATH.
+// The program next to this one has precedence over the PATH.
 func TestFindProgram(t *testing.T) {
 	const name = "xdpmon-test-program"
 	t.Setenv("PATH", t.TempDir())

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// style is what the terminal at stdout can show.
+// style holds the capabilities of the terminal at stdout.
 func (env *environment) style() report.Style {
 	width := 0
 	if env.isTerminal(env.stdout) {
@@ -30,7 +30,7 @@ func (env *environment) utf8() bool {
 	return false
 }
 
-// sink makes what --output asks for. auto is a table on a terminal and JSON in a pipe; a table redraws in place when the
+// sink makes the output that --output selects. auto is a table on a terminal and JSON in a pipe; a table redraws in place when the
 // run is live and the terminal can.
 func (env *environment) sink(output string, live bool, style report.Style) report.Sink {
 	terminal := env.isTerminal(env.stdout)
@@ -53,7 +53,7 @@ func addOutput(cmd *cobra.Command) *cli.Enum[string] {
 type answer struct {
 	env    *environment
 	output *cli.Enum[string]
-	json   bool // --json, before 0.1.0; it goes in 0.2.0
+	json   bool // --json, before 0.1.0; removed in 0.2.0
 }
 
 // addAnswer adds --output to such a verb. Its default is text in a pipe, too.
@@ -61,15 +61,15 @@ func addAnswer(env *environment, cmd *cobra.Command) *answer {
 	a := &answer{env: env, output: cli.AddEnum(cmd, "output", "table", "text, or one JSON object a line", "table", "json")}
 	cmd.Flags().BoolVar(&a.json, "json", false, "as --output json")
 	if err := cmd.Flags().MarkHidden("json"); err != nil {
-		panic(err) // it is there
+		panic(err) // the flag exists
 	}
 	return a
 }
 
-// asJSON reports whether JSON was asked for, and what the old way to ask is now.
+// asJSON reports whether JSON was requested, and warns of the deprecated flag.
 func (a *answer) asJSON() bool {
 	if a.json {
-		fmt.Fprintln(a.env.stderr, "xdpmon: --json goes with version 0.2.0: use --output json")
+		fmt.Fprintln(a.env.stderr, "xdpmon: --json will be removed in version 0.2.0: use --output json")
 	}
 	return a.json || a.output.Value == "json"
 }

@@ -13,7 +13,7 @@ import (
 
 const p4Long = `Writes the generated parts of an algorithm's P4 twin to standard output: its parameters as P4 constants, or the
 entries of its tables (correction factors, rules). Host and switch then agree on sizes, hashes and factors. rules are
-entries that change while the switch runs (beaucoup's queries), as JSON for whatever writes its tables.`
+entries that change while the switch runs (beaucoup's queries), as JSON for the program that writes its tables.`
 
 const p4Example = `  xdpmon p4 params fridge > p4/fridge/params.p4
   xdpmon p4 tables fridge --set fridge.fridges=65536@1/2

@@ -23,7 +23,7 @@ import (
 )
 
 const p4RunLong = `Runs captures through an algorithm's P4 twin: the program's own text, executed by a model of the Tofino architecture,
-and reports what the switch's registers say as replay reports what the host's say. Sizes and parameters are the twin's, or those of --set.
+and reports the content of the switch's registers in the form in which replay reports the host's. Sizes and parameters are the twin's, or those of --set.
 
 With --registers no capture is run: the registers of a real switch are read from a file (schema ` + dump.Schema + `; --dump writes
 such files) and evaluated the same way. Registers of another program or size are refused.
@@ -86,7 +86,7 @@ func newP4Plan(env *environment) *cobra.Command {
 	return cmd
 }
 
-// p4Twin builds the twin of an algorithm as it stands, or for parameters that are given.
+// p4Twin builds the twin of an algorithm with its compiled-in or the given parameters.
 func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Values, error) {
 	d, err := lookup(name)
 	if err != nil {
@@ -128,7 +128,7 @@ func p4Form(t *twin.Twin, d *algo.Descriptor, set []string) (twin.Form, error) {
 		return twin.Form{}, err
 	}
 	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) {
-		return twin.Form{}, cli.UsageError("p4 %s: --set: what this twin does is chosen where it is compiled (-D, docs/twins.md); it is run as it stands", d.Name)
+		return twin.Form{}, cli.UsageError("p4 %s: --set: the parameters of this twin are chosen when it is compiled (-D, docs/twins.md) and cannot be changed here", d.Name)
 	}
 	return twin.Form{Generated: true, Set: given[d.Name]}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// reportOf is a window's report, without what only one of the runs says.
+// reportOf is a window's report, without the fields that only one of the runs has.
 func reportOf(t *testing.T, w *world) map[string]any {
 	t.Helper()
 	return lines(t, w.out.String())[1]["report"].(map[string]any)
@@ -46,7 +46,7 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
 }
 
-// TestP4RunWithDigests: what goes up at once is part of the report, and of a dump.
+// TestP4RunWithDigests: digests are part of the report, and of a dump.
 func TestP4RunWithDigests(t *testing.T) {
 	testutil.NeedRoot(t)
 	capture, registers := testutil.Trace(t, "web_reordered.pcap"), filepath.Join(t.TempDir(), "switch.json")
@@ -110,7 +110,7 @@ func TestP4RunBeaucoup(t *testing.T) {
 func TestP4RunCarpe(t *testing.T) {
 	testutil.NeedRoot(t)
 	set := []string{"--set", "carpe.threshold=300", "--set", "carpe.epsilon=0.2", "--set", "carpe.s=1/4"}
-	report := saysAsMuch(t, "carpe", set, []string{"--set", "carpe.family=4"})
+	report := compareFields(t, "carpe", set, []string{"--set", "carpe.family=4"})
 	if n := report["bundles"].(float64); n < 10 {
 		t.Errorf("%v bundles became full: the test shows nothing", n)
 	}
@@ -119,14 +119,14 @@ func TestP4RunCarpe(t *testing.T) {
 func TestP4RunAHAB(t *testing.T) {
 	testutil.NeedRoot(t)
 	set := []string{"--set", `ahab.config={"capacity":"60kbit","slices":[{"name":"all"}]}`}
-	report := saysAsMuch(t, "ahab", set, []string{"--set", "ahab.form=table"})
+	report := compareFields(t, "ahab", set, []string{"--set", "ahab.form=table"})
 	if n := report["segments_dropped"].(float64); n < 100 {
 		t.Errorf("%v segments were dropped: the test shows nothing", n)
 	}
 }
 
-// saysAsMuch compares all values and tables of a switch's report with those of a replay, of which it may lack some.
-func saysAsMuch(t *testing.T, name string, set, replayed []string) map[string]any {
+// compareFields compares all values and tables of a switch's report with those of a replay, of which it may lack some.
+func compareFields(t *testing.T, name string, set, replayed []string) map[string]any {
 	t.Helper()
 	folder := t.TempDir()
 	capture, registers := filepath.Join(folder, "measured.pcap"), filepath.Join(folder, "switch.json")
@@ -203,7 +203,7 @@ func measured(t *testing.T, from, to string) {
 	}
 }
 
-// sameRows of a table, some at least, in what both say.
+// sameRows compares a table's rows, of which there must be some, in the fields that both have.
 func sameRows(t *testing.T, table string, least int, mine, host []string) {
 	t.Helper()
 	var rows [2][]any

@@ -16,7 +16,7 @@ const pisaLong = `Proves from the compiled instructions that an algorithm keeps 
 to a register array a packet, stages in order, 64 bits at most, ...), and prints what it takes of a Tofino 1 and a
 Tofino 2: arrays, stages, widths, entries, bits and touches, as a compiler's resource report would.
 
-What breaks a rule is named with its source line, and the exit code is 1. Nothing is loaded.`
+Violations are reported with their source line, and the exit code is 1. Nothing is loaded.`
 
 const pisaExample = `  xdpmon pisa
   xdpmon pisa fridge
@@ -39,7 +39,7 @@ func newPisa(env *environment) *cobra.Command {
 	return cmd
 }
 
-// pisaAll reports on every algorithm, also behind one that fails.
+// pisaAll reports on every algorithm, also after one that fails.
 func pisaAll(env *environment, names, set []string, asJSON bool) error {
 	given, err := parseSet(set, names)
 	if err != nil {

@@ -29,7 +29,7 @@ type planOptions struct {
 	hosts        string
 	threshold    string
 	answer       *answer
-	told         func(flag string) bool
+	changed      func(flag string) bool
 }
 
 func newPlan(env *environment) *cobra.Command {
@@ -40,7 +40,7 @@ func newPlan(env *environment) *cobra.Command {
 	}
 	o := &planOptions{}
 	f := cmd.Flags()
-	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), a `RATE` like 1M/s")
+	f.StringVar(&o.rate, "rate", "100k/s", "the load of the algorithm (requests, packets; see algos NAME), a `RATE` like 1M/s")
 	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured (conquest's default: 8ms)")
 	f.StringVar(&o.memory, "memory", "1MiB", "register memory `SIZE` to stay within, like 64KiB (lean: of a statistic, default 40000)")
 	addSet(cmd, &o.set)
@@ -51,7 +51,7 @@ func newPlan(env *environment) *cobra.Command {
 	f.StringVarP(&o.file, "file", "f", "", "`FILE` of queries (beaucoup)")
 	o.answer = addAnswer(env, cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		o.told = f.Changed
+		o.changed = f.Changed
 		return plan(env, args[0], o)
 	}
 	return cmd
@@ -102,10 +102,10 @@ func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArg
 		return v, args, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
 	}
 	from := d.PlanDefaults()
-	if !o.told("memory") {
+	if !o.changed("memory") {
 		memory = from.MemoryBytes
 	}
-	if !o.told("max-delay") {
+	if !o.changed("max-delay") {
 		o.maxDelay = time.Duration(from.MaxDelayNS)
 	}
 	if o.maxDelay <= 0 {

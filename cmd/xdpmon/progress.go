@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// progress shows how far the run is when a person looks at stderr; nil when nobody does.
+// progress shows the progress of the run if stderr is a terminal; otherwise it is nil.
 func (m *measurement) progress() func(session.Progress) {
 	line := m.progressLine()
 	if line == nil {
@@ -27,13 +27,13 @@ func (m *measurement) progressLine() *progress.Line {
 	return line
 }
 
-// silence is how long a start may last without a word.
+// silence is how long a start may last without output.
 const silence = time.Second
 
-// loading says what a start is at when it takes longer than that: in one line that is drawn anew where a person looks at stderr, in one
-// notice elsewhere.
+// loading reports the progress of a start that takes longer than silence: in a line that is redrawn if stderr is a terminal, otherwise in one
+// notice.
 func (m *measurement) loading() func(what string, n, of int) {
-	begun, line, said := m.env.now(), m.progressLine(), false
+	begun, line, noticed := m.env.now(), m.progressLine(), false
 	return func(what string, n, of int) {
 		if m.measuring() || m.env.now().Sub(begun) < silence {
 			return
@@ -42,8 +42,8 @@ func (m *measurement) loading() func(what string, n, of int) {
 		switch {
 		case line != nil:
 			line.Show(text)
-		case !said:
-			said = true
+		case !noticed:
+			noticed = true
 			m.notice("%s", text)
 		}
 	}

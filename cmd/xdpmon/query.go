@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
-// queryAlgorithm is what runs queries.
+// queryAlgorithm is the algorithm that runs queries.
 const queryAlgorithm = "beaucoup"
 
 func addQueries(cmd *cobra.Command, s *selection) {

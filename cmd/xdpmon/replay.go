@@ -10,14 +10,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-const replayLong = `Runs captures through the very programs that attach loads: the same bytecode, with the capture's timestamps
+const replayLong = `Runs captures through the programs that attach loads: the same bytecode, with the capture's timestamps
 as the clock. pcap, pcapng and both under gzip are read, nanosecond files and cut packets too; - is standard
 input. Several files are read one after the other as one capture; with --merge they were taken at the same time
-at several places: they are read side by side in the order of their packets' times, the n-th is interface n, and what the last one
-has leaves (conquest: the last one is behind the queue).
+at several places: their packets are merged in the order of time, file n is interface n, and the packets of the last file
+are leaving (conquest: it is taken after the queue).
 
 With --truth an exact calculation with unbounded memory sees the same packets, and every estimate is shown
-beside the truth with its error: so you see on your own traffic what a given memory buys.
+next to the exact value with its error: this shows the accuracy of a given memory on your own traffic.
 
 Without --window the whole capture is one window. The same seed gives the same answer every time.
 It needs the privilege to load programs (root, or CAP_BPF and CAP_NET_ADMIN); it attaches nothing.`
@@ -39,7 +39,7 @@ func newReplay(env *environment) *cobra.Command {
 	selection := addSelection(cmd, 0)
 	output, snapshots := addMeasure(cmd), addSnapshots(cmd)
 	truth := cmd.Flags().Bool("truth", false, "calculate the exact answer too and show the error")
-	merge := cmd.Flags().Bool("merge", false, "captures of several places at the same time: read side by side, the last one is what leaves")
+	merge := cmd.Flags().Bool("merge", false, "captures from several places at the same time: merged by time, the last one has the leaving packets")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		return runReplay(env, selection, output, snapshots, files, *truth, *merge)
 	}
@@ -55,7 +55,7 @@ func runReplay(env *environment, selection *selection, output *measureOptions, s
 		return err
 	}
 	if merge && len(files) < 2 {
-		return cli.UsageError("--merge puts captures of several places side by side: name two or more")
+		return cli.UsageError("--merge merges captures of several places by time: name two or more")
 	}
 	run := selection.describe(env, "replay", selected)
 	run.Files, run.Clock, run.Seed = files, report.Clock{Name: "capture"}, max(1, selection.seed)

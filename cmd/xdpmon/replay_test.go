@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// TestReplayOfRealPackets goes all the way: capture, programs in the kernel, estimator, JSON.
+// TestReplayOfRealPackets covers the whole path: capture, programs in the kernel, estimator, JSON.
 func TestReplayOfRealPackets(t *testing.T) {
 	testutil.NeedRoot(t)
 	capture := builder.Handshakes(t, 2000)

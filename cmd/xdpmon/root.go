@@ -8,9 +8,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 )
 
-const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It says which delays,
-losses, reorderings, heavy flows, bursts and unfair users there are, in kilobytes of memory and
-nanoseconds a packet, and how far off each answer may be.
+const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It reports delays,
+losses, reorderings, heavy flows, bursts and unfair users, with kilobytes of memory and
+nanoseconds a packet, and the error bound of each answer.
 
 Ask:         check
 Measure:     attach, replay, demo, agent
@@ -22,17 +22,17 @@ Take down:   detach
 A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong usage,
 3 a privilege or a kernel feature is missing, 4 check has found something.`
 
-const rootExample = `  sudo xdpmon demo                                     see it work on traffic of its own
+const rootExample = `  sudo xdpmon demo                                     try it on generated traffic
   sudo xdpmon demo --listen :9400                      incidents on a timetable, and the page that finds them
   sudo xdpmon check eth0                               what is wrong on eth0
   sudo xdpmon attach eth0 --algo fridge                delays of TCP handshakes on eth0
-  xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer
+  xdpmon replay capture.pcap --algo fridge --truth     the same from a file, next to the exact answer
   sudo xdpmon top                                      watch what an agent on this host measures
   xdpmon algos                                         what else it can measure`
 
-// What manual pages state of files and exit codes.
+// Files and exit codes in manual pages.
 var (
-	manualFiles = [][2]string{{config.DefaultPath, "configuration of the agent"}, {config.DefaultSocket, "where a running agent answers"}, {config.DefaultStore, "windows that the agent has stored"}}
+	manualFiles = [][2]string{{config.DefaultPath, "configuration of the agent"}, {config.DefaultSocket, "query socket of a running agent"}, {config.DefaultStore, "windows that the agent has stored"}}
 	manualExit  = [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "wrong usage"}, {"3", "a privilege or a kernel feature is missing"}, {"4", "xdpmon check has found something"}}
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// selection is what --algo, --set and the flags that all algorithms share say.
+// selection holds the values of --algo, --set and the flags that all algorithms share.
 type selection struct {
 	algorithms []string
 	set        []string
@@ -105,7 +105,7 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	}
 	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.Value, WindowNS: int64(s.window)})
 	if err == nil {
-		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // what only this host can judge
+		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // parameters that depend on this host
 	}
 	if err != nil {
 		return session.Selected{}, cli.AsUsage(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
 )
 
-// snapshotOptions are the flags that ask for snapshots.
+// snapshotOptions are the flags of snapshots.
 type snapshotOptions struct {
 	dir, limit string
 	bytes      int64
@@ -23,8 +23,8 @@ type snapshotOptions struct {
 
 func addSnapshots(cmd *cobra.Command) *snapshotOptions {
 	o := &snapshotOptions{}
-	cmd.Flags().StringVar(&o.dir, "snapshots", "", "write what every window was made of into `DIR`, a file a window and algorithm, for xdpmon merge")
-	cmd.Flags().StringVar(&o.limit, "snapshots-limit", "1GiB", "room for them, a `SIZE`; the oldest files go first")
+	cmd.Flags().StringVar(&o.dir, "snapshots", "", "write a snapshot of every window and algorithm into `DIR`, a file each, for xdpmon merge")
+	cmd.Flags().StringVar(&o.limit, "snapshots-limit", "1GiB", "limit of their total, a `SIZE`; the oldest files are removed first")
 	return o
 }
 
@@ -47,16 +47,16 @@ type snapshotWriter struct {
 	folder *folder.Folder
 	live   bool
 	done   chan struct{}
-	told   bool
+	warned bool
 }
 
-// keepSnapshots begins to write snapshots, if they are asked for.
+// keepSnapshots starts writing snapshots, if they are requested.
 func (m *measurement) keepSnapshots(o *snapshotOptions, live bool) error {
 	if o.dir == "" {
 		return nil
 	}
 	f, err := folder.Open(o.dir, folder.Options{Limit: o.bytes, Clock: m.run.Clock, Full: func() {
-		m.notice("%s is as large as --snapshots-limit allows: the oldest snapshots go", o.dir)
+		m.notice("%s is as large as --snapshots-limit allows: the oldest snapshots are removed", o.dir)
 	}})
 	if err != nil {
 		return fmt.Errorf("--snapshots: %w", err)
@@ -84,20 +84,20 @@ func (w *snapshotWriter) run() {
 	}
 }
 
-// failed tells the operator once; a replay, which can be run again, ends.
+// failed warns the operator once; a replay, which can be repeated, ends.
 func (w *snapshotWriter) failed(err error) {
 	if err == nil {
 		return
 	}
 	if !w.live {
 		w.m.fail(fmt.Errorf("--snapshots: %w", err))
-	} else if !w.told {
-		w.told = true
+	} else if !w.warned {
+		w.warned = true
 		w.m.notice("snapshots are missing in %s: %v", w.folder.Dir, err)
 	}
 }
 
-// close waits for what is still to be written; the hub has been closed before.
+// close waits for the snapshots that are still to be written; the hub is already closed.
 func (w *snapshotWriter) close(after func(time.Duration) <-chan time.Time) error {
 	select {
 	case <-w.done:

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
-const statusLong = `Lists what of xdpmon is attached on this host: on which interface and hook, which algorithms run there, how many
+const statusLong = `Lists the programs of xdpmon on this host: on which interface and hook, which algorithms run there, how many
 packets the running window has, and which process or pin holds it. Attachments with the same instance number
 share their registers.`
 

@@ -214,7 +214,7 @@ func TestOutputFollowsTheTerminal(t *testing.T) {
 	}
 }
 
-// A start that takes longer than a second says what it is at, and says nothing before.
+// A start that takes longer than a second reports its progress, and nothing before.
 func TestSlowStartIsNotSilent(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		w := newWorld()
@@ -257,7 +257,7 @@ func TestReplayShowsProgressOnATerminal(t *testing.T) {
 	w.emitting(1, false)
 	w.run("replay", "a.pcap", "--algo", "test-delay")
 	if strings.Contains(w.err.String(), "\r") {
-		t.Errorf("progress where nobody looks: %q", w.err.String())
+		t.Errorf("progress without a terminal: %q", w.err.String())
 	}
 }
 
@@ -659,7 +659,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// Names come from files, packets and other people: no error may move the cursor, whatever a name says.
+// Names come from files, packets and other users: no error may contain control characters of a name.
 func TestErrorsAreEscaped(t *testing.T) {
 	const evil = "\x1b[2Jevil\x07"
 	for _, line := range [][]string{
@@ -672,7 +672,7 @@ func TestErrorsAreEscaped(t *testing.T) {
 			t.Errorf("%q was taken", line)
 		}
 		if text := w.err.String() + w.out.String(); strings.ContainsAny(text, "\x1b\x07") || !strings.Contains(text, "evil") {
-			t.Errorf("%q said %q", line, text)
+			t.Errorf("%q printed %q", line, text)
 		}
 	}
 	w := newWorld()
@@ -681,6 +681,6 @@ func TestErrorsAreEscaped(t *testing.T) {
 	}
 	w.run("status")
 	if text := w.err.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, "\nsecond line") {
-		t.Errorf("status said %q", text)
+		t.Errorf("status printed %q", text)
 	}
 }

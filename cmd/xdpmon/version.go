@@ -13,7 +13,7 @@ import (
 // `make build` asks git for.
 var release, revision string
 
-// version is the release if it is one, and the commit: a report of a fault must name it.
+// version is the release, if this is one, and the commit, for bug reports.
 func version() string { return cli.Version(release, revision) }
 
 func newVersion(env *environment) *cobra.Command {

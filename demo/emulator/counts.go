@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Counts is what was done in one direction.
+// Counts are the counters of one direction.
 type Counts struct {
 	Received   uint64 // packets that arrived
 	Control    uint64 // of them: not IP, or neighbour discovery; passed at once
@@ -14,7 +14,7 @@ type Counts struct {
 	Lost       uint64 // by Loss or Drop
 	Overflowed uint64 // by the queue or Limit
 	Failed     uint64 // refused by the interface
-	Missed     uint64 // dropped by the kernel in front of this link, which was too slow
+	Missed     uint64 // dropped by the kernel before this link, which was too slow
 	Duplicated uint64
 	Reordered  uint64
 	Aggregates uint64 // arrivals that were more than one segment

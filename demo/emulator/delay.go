@@ -53,7 +53,7 @@ func Mixture(weights []float64, delays []Delay) Delay {
 	}
 }
 
-// Flow identifies a connection whatever the direction of the packet.
+// Flow identifies a connection, independent of the packet's direction.
 type Flow struct {
 	Proto             uint8
 	Low, High         netip.Addr
@@ -70,7 +70,7 @@ func FlowOf(p *packet.Packet) Flow {
 }
 
 // PerFlow draws a delay once for each connection and keeps it for all of its packets, so that they stay in order.
-// The draw depends on the seed and the connection alone: the truth can be asked before and after. Both directions of
+// The draw depends on the seed and the connection alone: the exact delay is known before and after. Both directions of
 // a link may share it.
 func PerFlow(seed uint64, d Delay) Delay {
 	return func(p *packet.Packet, _ *rand.Rand) time.Duration {

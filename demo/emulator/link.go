@@ -13,7 +13,7 @@ type Namespace interface {
 	Run(f func() error) error
 }
 
-// End is one end of a link: an Ethernet interface that nobody else uses (a veth end, a TAP).
+// End is one end of a link: an Ethernet interface that no other program uses (a veth end, a TAP).
 type End struct {
 	Namespace Namespace
 	Interface string
@@ -88,7 +88,7 @@ func (l *Link) release() {
 	}
 }
 
-// Close stops the link; packets that are still on their way are gone.
+// Close stops the link; packets in flight are dropped.
 func (l *Link) Close() error {
 	l.once.Do(func() {
 		_, _ = unix.Write(l.stop, []byte{1, 0, 0, 0, 0, 0, 0, 0})
@@ -99,5 +99,5 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// Counts returns what was done so far in the directions A to B and B to A.
+// Counts returns the counters so far of the directions A to B and B to A.
 func (l *Link) Counts() (ab, ba Counts) { return l.ab.snapshot(), l.ba.snapshot() }

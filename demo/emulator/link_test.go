@@ -84,9 +84,9 @@ func quantile(v []float64, q float64) float64 {
 	return v[int(q*float64(len(v)-1))]
 }
 
-// inAQuietMoment repeats a measurement that other work on the machine can make worse, never better, until it is good: a link
-// that is wrong by itself is so every time.
-func inAQuietMoment(t *testing.T, measure func() error) {
+// repeatUnderLoad repeats a measurement, which load of the machine can make worse but never better, until it is good: the
+// results of a faulty link are wrong every time.
+func repeatUnderLoad(t *testing.T, measure func() error) {
 	t.Helper()
 	var err error
 	for range 20 {
@@ -98,10 +98,10 @@ func inAQuietMoment(t *testing.T, measure func() error) {
 	t.Error(err)
 }
 
-// The delay of real TCP handshakes is the one that was asked for, measured at the client's connect().
+// The delay of real TCP handshakes is the configured one, measured at the client's connect().
 func TestDelayOfRealHandshakes(t *testing.T) {
 	for _, want := range []time.Duration{0, 200 * time.Microsecond, 5 * time.Millisecond, 50 * time.Millisecond} {
-		inAQuietMoment(t, func() error { return delayOfHandshakes(t, want) })
+		repeatUnderLoad(t, func() error { return delayOfHandshakes(t, want) })
 	}
 }
 
@@ -110,7 +110,7 @@ func delayOfHandshakes(t *testing.T, want time.Duration) error {
 		AtoB: emulator.Direction{Delay: emulator.Fixed(want / 2)}, BtoA: emulator.Direction{Delay: emulator.Fixed(want - want/2)},
 	})
 	address := accept(t, topology.B, topology.B.IPv4)
-	var excess []float64 // us over what was asked for
+	var excess []float64 // us above the configured delay
 	for i := range 60 {
 		took, _ := connect(t, topology.A, address, i)
 		if took < want {
@@ -129,7 +129,7 @@ func delayOfHandshakes(t *testing.T, want time.Duration) error {
 	return nil
 }
 
-// Every connection has a delay of its own, over both families; the events say what it was, before and after.
+// Every connection has a delay of its own, over both families; events have the delay, before and after.
 func TestPerFlowDelaysAndEvents(t *testing.T) {
 	const seed, connections = 42, 100
 	delay := emulator.PerFlow(seed, emulator.LogUniform(time.Millisecond, 64*time.Millisecond))
@@ -142,7 +142,7 @@ func TestPerFlowDelaysAndEvents(t *testing.T) {
 			syn[e.Packet.SrcPort] = e
 		}
 	}
-	forget := func() { // ports are used again by the next family and attempt
+	forget := func() { // the next family and attempt use the same ports
 		lock.Lock()
 		defer lock.Unlock()
 		clear(syn)
@@ -180,14 +180,14 @@ func TestPerFlowDelaysAndEvents(t *testing.T) {
 		return nil
 	}
 	for _, to := range []netip.Addr{topology.B.IPv4, topology.B.IPv6} {
-		inAQuietMoment(t, func() error { return measure(to) })
+		repeatUnderLoad(t, func() error { return measure(to) })
 	}
 }
 
-// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+// patience is the timeout for events that happen soon even on a busy machine.
 const patience = time.Minute
 
-// eventually waits for what another thread will have done in a moment.
+// eventually waits for the work of another thread.
 func eventually[T any](t *testing.T, get func() (T, bool)) T {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
@@ -231,7 +231,7 @@ func sendNumbers(conn io.Writer, n int, pause time.Duration) {
 	}
 }
 
-// receiveNumbers reads until nothing comes for half a second.
+// receiveNumbers reads until nothing arrives for half a second.
 func receiveNumbers(server net.PacketConn) (got []int) {
 	buf := make([]byte, 100)
 	for {
@@ -246,7 +246,7 @@ func receiveNumbers(server net.PacketConn) (got []int) {
 	}
 }
 
-// The receiver sees exactly what the link says it did, and the same again with the same seed.
+// The receiver sees exactly the link's events, and the same ones again with the same seed.
 func TestLossDuplicationReordering(t *testing.T) {
 	const n = 4000
 	run := func(seed uint64) ([]int, emulator.Counts) {
@@ -295,7 +295,7 @@ func checkShare(t *testing.T, what string, k, n uint64, share float64) {
 	}
 }
 
-// transfer sends bytes through an echo server and returns the time until all came back.
+// transfer sends bytes through an echo server and returns the time until all are received.
 func transfer(t *testing.T, topology *netns.Topology, bytes int) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -323,7 +323,7 @@ func transfer(t *testing.T, topology *netns.Topology, bytes int) time.Duration {
 func TestRate(t *testing.T) {
 	const rate, bytes = 20e6, 2 << 20
 	topology := network(t, emulator.Options{AtoB: emulator.Direction{Rate: rate, Queue: 256 << 10, Delay: emulator.Fixed(time.Millisecond)}})
-	inAQuietMoment(t, func() error {
+	repeatUnderLoad(t, func() error {
 		took := transfer(t, topology, bytes)
 		got := bytes * 8 / took.Seconds()
 		ab, _ := topology.Link.Counts()
@@ -353,7 +353,7 @@ func TestTCPOverABadLink(t *testing.T) {
 	}
 }
 
-// With the hosts' offloads on, aggregates and unfinished checksums pass through as they are.
+// With the hosts' offloads on, aggregates and unfinished checksums pass unchanged.
 func TestAggregatesPass(t *testing.T) {
 	topology := network(t, emulator.Options{AtoB: emulator.Direction{Delay: emulator.Fixed(time.Millisecond)}})
 	for _, host := range []*netns.Host{topology.A, topology.B} {
@@ -369,7 +369,7 @@ func TestAggregatesPass(t *testing.T) {
 	}
 }
 
-// A tag that the kernel takes out of the frame on its way into the packet socket arrives as it was sent.
+// A VLAN tag that the kernel removes from the frame at the packet socket is in the delivered frame again.
 func TestVLANTagPasses(t *testing.T) {
 	events := make(chan emulator.Event, 10)
 	topology := network(t, emulator.Options{AtoB: emulator.Direction{OnPacket: func(e emulator.Event) {
@@ -487,7 +487,7 @@ func BenchmarkLink(b *testing.B) {
 func flood(b *testing.B, topology *netns.Topology) (stop func()) {
 	b.Helper()
 	f := builder.MustBuild(&builder.Spec{
-		SrcMAC: topology.A.MAC, DstMAC: [6]byte{2, 0, 0, 0, 0, 9}, // nobody: the receiving host drops it at once
+		SrcMAC: topology.A.MAC, DstMAC: [6]byte{2, 0, 0, 0, 0, 9}, // an unused address: the receiving host drops it at once
 		IP: builder.IP{Src: topology.A.IPv4, Dst: topology.B.IPv4}, UDP: &builder.UDP{SrcPort: 1, DstPort: 9}, PayloadLen: 18, Whole: true,
 	})
 	var sender sync.WaitGroup
@@ -504,7 +504,7 @@ func flood(b *testing.B, topology *netns.Topology) (stop func()) {
 	}
 }
 
-// floodRate is a fifth above the bar, in packets a second; the sender catches up when it was held off the processor.
+// floodRate is a fifth above the bar, in packets a second; the sender catches up after it was not scheduled.
 const floodRate = 120_000
 
 func sendUntil(done <-chan struct{}, index int, frame []byte) error {

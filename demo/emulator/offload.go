@@ -19,7 +19,7 @@ type ifreqData struct {
 	_    [16]byte
 }
 
-// singleSegments are the ethtool commands that switch off what makes one packet of several, and checksums that are
+// singleSegments are the ethtool commands that switch off aggregation of packets, and checksums that are
 // left to hardware which a veth does not have.
 var singleSegments = []struct {
 	cmd  uint32
@@ -32,7 +32,7 @@ var singleSegments = []struct {
 }
 
 // SingleSegments makes an interface of the current namespace send and receive packet by packet with complete
-// checksums. Features that the interface does not have are passed over.
+// checksums. Features that the interface does not have are skipped.
 func SingleSegments(iface string) error { return setFeatures(iface, 0) }
 
 // Aggregates is the opposite, the usual state of a veth.

@@ -1,10 +1,10 @@
 // Package emulator is a link in user space between two network interfaces: delay, loss, duplication, reordering, and
 // a rate with a queue, chosen packet by packet from a seeded generator and reported packet by packet, so that a test
-// knows the truth about real TCP. It stands in where netem is missing.
+// has exact values for real TCP. It replaces netem where that is missing.
 //
 // It reads and writes Ethernet frames through packet sockets. Segments that the kernel has not cut yet (GSO) and
-// checksums that it has not filled in yet pass through as they are, with the header that says so; Start switches the
-// offloads of its own two interfaces off, but what a host hands over in one piece is decided on the host's end of the
+// checksums that it has not filled in yet pass unchanged, with the header that describes them; Start switches the
+// offloads of its own two interfaces off, but aggregates are made on the host's end of the
 // veth (SingleSegments there makes packets single).
 package emulator
 
@@ -17,10 +17,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// ErrOptions says that options describe no link.
-var ErrOptions = errors.New("no link can do that")
+// ErrOptions is wrapped by errors of invalid options.
+var ErrOptions = errors.New("invalid options of a link")
 
-// Direction is what happens to packets one way. The zero value passes everything at once.
+// Direction is the treatment of packets in one direction. The zero value passes everything at once.
 type Direction struct {
 	Delay     Delay   // nil: none
 	Loss      float64 // share of packets
@@ -37,7 +37,7 @@ type Direction struct {
 	Queue int
 	// Limit is how many packets may be on their way, 50,000 unless given; more are counted as Overflowed.
 	Limit int
-	// OnPacket reports what happened to each packet when it is over. It is called on the link's own thread and
+	// OnPacket is called with the event of each packet after its end. It is called on the link's own thread and
 	// must not block; calls of the two directions may overlap.
 	OnPacket func(Event)
 }
@@ -46,7 +46,7 @@ type Direction struct {
 // discovery, are never impaired: p is always an IP packet.
 type Delay func(p *packet.Packet, r *rand.Rand) time.Duration
 
-// Drop chooses packets to lose, as Delay chooses how long one takes; it is asked about every packet, in order.
+// Drop chooses packets to lose, as Delay chooses how long one takes; it is called for every packet, in order.
 type Drop func(p *packet.Packet, r *rand.Rand) bool
 
 // Options describe a link between the interfaces A and B.
@@ -55,14 +55,14 @@ type Options struct {
 	Seed       uint64
 }
 
-// Fate is what became of a packet.
+// Fate is the outcome of a packet.
 type Fate uint8
 
 const (
 	Passed     Fate = iota
 	Lost            // by Loss or Drop
 	Overflowed      // the queue of the bottleneck, or Limit
-	Failed          // the interface did not take it
+	Failed          // the interface refused it
 )
 
 func (f Fate) String() string {
@@ -77,7 +77,7 @@ func (f Fate) String() string {
 	return "failed"
 }
 
-// Event is the truth about one packet; duplicates have one each. Times are ns of the realtime clock.
+// Event is the exact record of one packet; duplicates have one each. Times are ns of the realtime clock.
 type Event struct {
 	Packet    packet.Packet // as it arrived; Packet.Time is Arrived
 	Fate      Fate

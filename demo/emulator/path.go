@@ -7,7 +7,7 @@ import (
 )
 
 // path decides about the packets of one direction. It knows no sockets and no clock, so the same packets at the same
-// times always meet the same fate.
+// times always have the same fate.
 type path struct {
 	Direction
 	rng      *rand.Rand
@@ -16,7 +16,7 @@ type path struct {
 	underway int   // packets on their way
 }
 
-// verdict is what path decides about a packet.
+// verdict is path's decision on a packet.
 type verdict struct {
 	fate      Fate
 	due       int64 // ns

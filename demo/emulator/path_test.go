@@ -70,7 +70,7 @@ func TestSharesAndDeterminism(t *testing.T) {
 	}
 }
 
-// Drop sees every packet in order and loses those that it names, beside Loss.
+// Drop is called for every packet in order and loses those that it selects, in addition to Loss.
 func TestDrop(t *testing.T) {
 	asked := 0
 	d := Direction{Loss: 0.5, Drop: func(p *packet.Packet, _ *rand.Rand) bool { asked++; return p.SrcPort%2 == 0 }}

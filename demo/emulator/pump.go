@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// pump carries the packets of one direction on a thread of its own.
+// pump forwards the packets of one direction on a thread of its own.
 type pump struct {
 	counters
 	in, out *socket
@@ -116,7 +116,7 @@ func (p *pump) send(frame []byte, arrived int64, v verdict, duplicate bool) {
 	p.way.Push(transit{due: v.due, order: p.order, frame: p.pool.copy(frame), event: p.event(arrived, v, duplicate)})
 }
 
-// event is the beginning of a report, nil when nobody wants one.
+// event starts a report; nil when OnPacket is nil.
 func (p *pump) event(arrived int64, v verdict, duplicate bool) *Event {
 	if p.path.OnPacket == nil {
 		return nil
@@ -148,7 +148,7 @@ func (p *pump) sendDue() {
 	}
 }
 
-// transmit hands a batch to the interface. A packet that it refuses is Failed, the ones behind it go on.
+// transmit passes a batch to the interface. A packet that it refuses is Failed; the packets after it are sent.
 func (p *pump) transmit(batch []transit) {
 	for len(batch) > 0 {
 		n, err := p.sendmmsg(batch)
@@ -177,7 +177,7 @@ func (p *pump) finish(tr transit, fate Fate, sent int64) {
 	p.pool.put(tr.frame)
 }
 
-// sendmmsg returns how many were sent, and the error that stopped it in front of the next one.
+// sendmmsg returns how many were sent, and the error that stopped it before the next one.
 func (p *pump) sendmmsg(batch []transit) (int, unix.Errno) {
 	for i, tr := range batch {
 		p.iovecs[i].Base = &tr.frame[0]

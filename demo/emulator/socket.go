@@ -76,7 +76,7 @@ type mmsghdr struct {
 	_   [4]byte
 }
 
-// batch is the memory of one recvmmsg. Every pointer in it points into its own slices, which live as long as it.
+// batch is the memory of one recvmmsg. Every pointer in it points into its own slices, which are valid as long as it.
 type batch struct {
 	msgs    [batchSize]mmsghdr
 	iovecs  [batchSize]unix.Iovec
@@ -136,7 +136,7 @@ func (s *socket) arrival(i int) (frame []byte, time int64) {
 	return frame, time
 }
 
-// untag puts a VLAN tag back that the kernel keeps beside the frame (struct tpacket_auxdata).
+// untag inserts a VLAN tag that the kernel stores outside of the frame (struct tpacket_auxdata).
 func (s *socket) untag(i int, frame, aux []byte) []byte {
 	const addresses = vnetHeader + 12
 	status := binary.NativeEndian.Uint32(aux)

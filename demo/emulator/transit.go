@@ -5,7 +5,7 @@ type transit struct {
 	due   int64 // ns
 	order uint64
 	frame []byte
-	event *Event // nil unless somebody wants to know
+	event *Event // nil unless OnPacket is set
 }
 
 // Before: packets due at the same time keep their order.

@@ -1,8 +1,8 @@
-// Package heap is a binary heap of values of one type, the first on top. Unlike container/heap it puts nothing behind an interface: a packet model pushes
+// Package heap is a binary heap of values of one type, the first on top. Unlike container/heap it stores values without interfaces: a packet model pushes
 // and pops millions of them.
 package heap
 
-// Ordered is what knows whether it comes before another. Where neither does, their order depends on the heap's history.
+// Ordered is a value that is ordered before another or not. The order of equal values depends on the heap's history.
 type Ordered[T any] interface {
 	Before(other T) bool
 }
@@ -29,7 +29,7 @@ func (h *Heap[T]) Pop() T {
 	q := *h
 	first, last := q[0], len(q)-1
 	q[0] = q[last]
-	clear(q[last:]) // what it refers to may go
+	clear(q[last:]) // so that the garbage collector can free what it refers to
 	q = q[:last]
 	for i := 0; ; {
 		child := 2*i + 1

@@ -9,7 +9,7 @@ type pair struct{ due, order int64 }
 
 func (p pair) Before(q pair) bool { return p.due < q.due || p.due == q.due && p.order < q.order }
 
-// TestFirstComesFirst pushes and pops by turns: what comes out is the least of what is there.
+// TestFirstComesFirst pushes and pops in turn: Pop returns the least value of the heap.
 func TestFirstComesFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var h Heap[pair]
@@ -37,7 +37,7 @@ func TestFirstComesFirst(t *testing.T) {
 	}
 }
 
-// TestPopForgets: the memory behind the end refers to nothing that was popped.
+// TestPopForgets: the memory after the end refers to no popped value.
 func TestPopForgets(t *testing.T) {
 	var h Heap[pair]
 	for i := range int64(10) {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hosts that wait for a processor are slow hosts, which would be found as such: while they are there, all threads of this process go before others.
+// Hosts that wait for a processor are slow and would be reported as such: while they run, all threads of this process have a higher priority.
 const hurried = -12 // nice value
 
-// hurry sets the priority of all threads, which those that are made later inherit, and returns what sets it back.
+// hurry raises the priority of all threads, which later threads inherit, and returns a function that resets it.
 func hurry() (restore func()) {
 	usual, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil || !prioritize(hurried) { // a container may not

@@ -13,20 +13,20 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Incident is something that goes wrong for a while.
+// Incident is a fault of limited duration.
 type Incident struct {
-	What    string        // happens, in words
-	Kind    finding.Kind  // of the finding that it must show as
-	Subject string        // of the finding, or what it begins with
+	What    string        // description of the fault
+	Kind    finding.Kind  // of the expected finding
+	Subject string        // of the finding, or a prefix of it
 	Slot    time.Duration // until the next one
-	// play goes on until ctx ends, and leaves all as it was.
+	// play runs until ctx ends, and restores the network.
 	play func(ctx context.Context, w *World) error
 }
 
-// Expect is what a person should see of it.
+// Expect is the finding that an operator should see.
 func (i Incident) Expect() string { return fmt.Sprintf("%s %s", i.Kind, i.Subject) }
 
-// Timetable of one round. The first windows teach what is usual; an incident lasts a part of its slot, and then its finding has time to end.
+// Timetable of one round. The first windows are the baseline; an incident lasts for a part of its slot, so that its finding ends before the next one.
 const (
 	First   = 30 * time.Second // until the first incident
 	Lasting = 14 * time.Second
@@ -43,7 +43,7 @@ func Begins(n int) time.Duration {
 	return at
 }
 
-// Round is how long it takes until the timetable begins again.
+// Round is the time until the timetable starts again.
 func Round() time.Duration { return Begins(len(All)) - First }
 
 // faults of directions while an incident lasts.
@@ -121,7 +121,7 @@ func (w *World) resolver(ctx context.Context, late time.Duration, silent bool) e
 	return nil
 }
 
-// uploads of hosts that go on, in pieces, so that there is something to lose or to overtake.
+// uploads of hosts in pieces, without end, so that there are packets to lose or to reorder.
 func (w *World) uploads(ctx context.Context, pairs ...traffic.Pair) {
 	for _, p := range pairs {
 		w.clients.Session(ctx, w.fork(), p, 60*time.Millisecond, func(r *rand.Rand) traffic.Ask { return traffic.Ask{Upload: 15_000 + r.IntN(10_000), Answer: 100} })
@@ -173,7 +173,7 @@ func crowd(ctx context.Context, w *World) error {
 
 func ephemeral(r *rand.Rand) uint16 { return uint16(32768 + r.IntN(28000)) }
 
-// stranger is an address that nobody here has.
+// stranger is an address outside of the network.
 func stranger(r *rand.Rand) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(60 + r.IntN(120)), byte(r.IntN(256)), byte(r.IntN(256)), byte(1 + r.IntN(254))})
 }
@@ -200,7 +200,7 @@ func manySources(ctx context.Context, w *World) error {
 	})
 }
 
-// Play stages incidents by the timetable until ctx ends; begun reports each when it begins, and ended when it is over.
+// Play stages incidents by the timetable until ctx ends; begun is called when one begins, and ended when it is over.
 func (w *World) Play(ctx context.Context, begun, ended func(round int, i Incident)) error {
 	start := time.Now()
 	for round := 0; ; round++ {

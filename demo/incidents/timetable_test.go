@@ -28,7 +28,7 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
-// Every incident can be staged, and the network is as it was when it is over, and when all of it is.
+// Every incident can be staged; afterwards the network is unchanged, after each one and after all of them.
 func TestIncidentsEnd(t *testing.T) {
 	testutil.NeedRoot(t)
 	w, err := New(1)

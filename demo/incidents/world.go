@@ -1,4 +1,4 @@
-// Package incidents is what `xdpmon demo --incidents` shows: hosts with their usual traffic through a router, and a timetable of what goes wrong.
+// Package incidents is what `xdpmon demo --incidents` shows: hosts with their usual traffic through a router, and a timetable of incidents.
 package incidents
 
 import (
@@ -37,10 +37,10 @@ const (
 	officeDelay    = 4     // ms one way, times the office's number
 	serversDelay   = 1     // ms one way, times the network's number
 	exchangeRate   = 50.   // connections a second
-	questionRate   = 30.   // of DNS, a second
-	timeRate       = 4.    // of NTP, a second
-	stays          = 6     // connections that stay open and ask again and again
-	uploadsOffice  = 2     // hosts of each office that upload now and then
+	questionRate   = 30.   // DNS questions a second
+	timeRate       = 4.    // NTP questions a second
+	stays          = 6     // connections that stay open with repeated requests
+	uploadsOffice  = 2     // hosts of each office that upload at times
 	answerMedian   = 2500  // bytes
 	answerSigma    = .8    // of its logarithm
 	uploadLeast    = 5000  // bytes
@@ -119,7 +119,7 @@ func (w *World) Router() *netns.Namespace { return w.stage.Device }
 // Interface is where to measure.
 const Interface = stage.Out
 
-// LinkRate is what it carries, bits a second.
+// LinkRate is the rate of the router's link to the servers, bits a second.
 const LinkRate = linkRate
 
 // Describe is the usual traffic in a sentence.
@@ -138,7 +138,7 @@ func (w *World) Begin() (err error) {
 			return fmt.Errorf("demo: start %v: %w", at, err)
 		}
 	}
-	if w.sink, err = w.stage.Servers.ListenPacket(w.ctx, "udp", target.String()); err != nil { // what nobody reads is dropped there, without an ICMP message
+	if w.sink, err = w.stage.Servers.ListenPacket(w.ctx, "udp", target.String()); err != nil { // unread datagrams are dropped there, without an ICMP message
 		return fmt.Errorf("demo: start %v: %w", target, err)
 	}
 	w.clients = traffic.NewClients(w.stage.Clients)
@@ -174,7 +174,7 @@ func (w *World) session(office int, port uint16, pause time.Duration, draw func(
 	w.clients.Session(w.ctx, r, p, pause, draw)
 }
 
-// fork is a generator of its own.
+// fork is a separate random generator.
 func (w *World) fork() *rand.Rand {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package netns makes small networks of network namespaces for tests and for `xdpmon demo`: two hosts with real TCP
-// stacks, and between them nothing, a bridge, or a link emulator that delays and loses what it is told to. Everything
-// lives inside of the namespaces, and nothing is added to the caller's network.
+// stacks, and between them nothing, a bridge, or a link emulator with delays and losses. Everything
+// is inside of the namespaces, and nothing is added to the caller's network.
 //
-// The namespaces have no names below /run/netns: a name is a mount there, `ip netns add` of somebody else mounts over
-// all of them, and then neither can be removed any more. Held by descriptors alone they disturb nobody, and the kernel
-// removes them with the process, however that ends. To look inside: nsenter --net=/proc/PID/fd/N, where N links to net:[…].
+// The namespaces have no names below /run/netns: a name is a mount there, `ip netns add` of another process mounts over
+// all of them, and then neither can be removed any more. With descriptors only they affect no other process, and the kernel
+// removes them with the process, even when that is killed. To look inside: nsenter --net=/proc/PID/fd/N, where N links to net:[…].
 package netns
 
 import (
@@ -47,7 +47,7 @@ func (n *Namespace) Fd() int { return n.in.FD() }
 // Start starts a command inside of the namespace. Wait for it as usual.
 func (n *Namespace) Start(cmd *exec.Cmd) error { return n.Run(cmd.Start) }
 
-// Output runs a command inside of the namespace and returns what it printed, the error with what it complained about.
+// Output runs a command inside of the namespace and returns what it printed, the error with its standard error.
 func (n *Namespace) Output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out []byte
 	err := n.Run(func() (err error) {
@@ -125,7 +125,7 @@ func (n *Namespace) Netlink() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// Close lets go of the namespace; the kernel removes it, with all interfaces in it, when no process and no socket is
+// Close releases the namespace; the kernel removes it, with all interfaces in it, when no process and no socket is
 // inside any more. It can be called twice.
 func (n *Namespace) Close() error {
 	return n.in.Close()

@@ -23,7 +23,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// helpers are what the test binary does in a process of its own, by the value of helperEnv.
+// helpers are functions that the test binary runs in a process of its own, by the value of helperEnv.
 var helpers = map[string]func() error{"build": build, "foreign": foreign}
 
 const helperEnv = "XDPMON_TEST_NETNS_HELPER"
@@ -58,7 +58,7 @@ func build() error {
 	}
 }
 
-// foreign is somebody else's `ip netns` while a network exists, on a machine where nobody has used that before. It is run
+// foreign runs `ip netns` of another process while a network exists, on a machine where it was never used before. It is run
 // with mounts of its own.
 func foreign() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -83,7 +83,7 @@ func foreign() error {
 	return errors.Join(first.Close(), second.Close())
 }
 
-// holders says who keeps a network namespace (net:[N]) alive: processes by descriptor, and mounts.
+// holders lists what keeps a network namespace (net:[N]) alive: processes by descriptor, and mounts.
 func holders(t *testing.T, name string) (found []string) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -170,7 +170,7 @@ func TestRealTCP(t *testing.T) {
 	}
 }
 
-// gone waits until nobody holds a namespace: an xdpmon that attaches elsewhere opens all of them for a moment.
+// gone waits until no process holds a namespace: an xdpmon that attaches elsewhere opens all of them for a moment.
 func gone(t *testing.T, name string) {
 	t.Helper()
 	var left []string
@@ -227,7 +227,7 @@ func interfaces(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-// A process that is killed leaves nothing behind.
+// A process that is killed leaves no namespace.
 func TestKilledProcessLeavesNothing(t *testing.T) {
 	testutil.NeedRoot(t)
 	cmd := helperProcess("build")
@@ -253,8 +253,8 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	gone(t, name)
 }
 
-// The first `ip netns add` on a machine mounts over /run/netns. That must not keep a network from being removed, nor the
-// next one from being made.
+// The first `ip netns add` on a machine mounts over /run/netns. That must prevent neither the removal of a network
+// nor the creation of the next one.
 func TestForeignNamespaces(t *testing.T) {
 	testutil.NeedRoot(t)
 	testutil.NeedTool(t, "ip")

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/emulator"
 )
 
-// Middle is what stands between the two hosts.
+// Middle is the connection between the two hosts.
 type Middle uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 // Options describe a topology. The zero value is two hosts with a veth between them.
 type Options struct {
 	Middle Middle
-	// Link is what the emulator does: A to B is from host A to host B.
+	// Link configures the emulator: A to B is from host A to host B.
 	Link emulator.Options
 	MTU  int // 1500
 	// SingleSegments switches segmentation and checksum offloads off on both hosts, as Emulator always does.
@@ -40,7 +40,7 @@ type Host struct {
 	IPv6      netip.Addr // in fd77::/64
 }
 
-// Topology is two hosts and what is between them. Close it.
+// Topology is two hosts and their connection. Close it.
 type Topology struct {
 	A, B *Host
 	// Middle is the namespace of the bridge or the emulator, nil for Direct. Its interfaces MiddleA and MiddleB lead
@@ -114,7 +114,7 @@ func (t *Topology) newHost(part, iface string, number byte) (*Host, error) {
 	}, nil
 }
 
-// join makes the interfaces and what is between them.
+// join makes the interfaces and their connection.
 func (t *Topology) join(opts *Options) (err error) {
 	if opts.Middle == Direct {
 		return Veth(t.A.Namespace, interfaceA, t.B.Namespace, interfaceB, opts.MTU)
@@ -138,8 +138,8 @@ func (t *Topology) join(opts *Options) (err error) {
 	return nil
 }
 
-// awaitUp waits for what the kernel does in the background after an interface came up; a packet that is sent earlier
-// is dropped without a word, and TCP tries again after a second.
+// awaitUp waits for the kernel's background work after an interface was set up; a packet that is sent earlier
+// is dropped silently, and TCP retries after a second.
 func (t *Topology) awaitUp() error {
 	for _, host := range []*Host{t.A, t.B} {
 		if err := AwaitUp(host.Namespace, host.Interface); err != nil {
@@ -152,7 +152,7 @@ func (t *Topology) awaitUp() error {
 	return AwaitUp(t.Middle, t.MiddleA, t.MiddleB)
 }
 
-// Close stops the link and lets go of the namespaces. It can be called twice.
+// Close stops the link and releases the namespaces. It can be called twice.
 func (t *Topology) Close() error {
 	var errs []error
 	if t.Link != nil {

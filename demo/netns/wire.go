@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/emulator"
 )
 
-// Veth makes a veth pair with its ends where they belong, so that nothing passes through another namespace.
+// Veth makes a veth pair directly in its two namespaces, so that no end is ever in another namespace.
 func Veth(a *Namespace, nameA string, b *Namespace, nameB string, mtu int) error {
 	handle, err := a.Netlink()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clients open connections at random times and close them as soon as they are established. All of them live on the
-// thread that calls run, which is inside of the clients' network namespace.
+// clients open connections at random times and close them as soon as they are established. All of them are used on the
+// thread that calls run, which is in the clients' network namespace.
 type clients struct {
 	rate    float64 // connections a second, Poisson
 	rng     *rand.Rand
@@ -25,11 +25,11 @@ func newClients(traffic Traffic, targets ...netip.AddrPort) *clients {
 	return &clients{rate: traffic.Rate, rng: rand.New(rand.NewPCG(traffic.Seed, 3)), targets: targets, open: map[int]struct{}{}}
 }
 
-// maxOpen bounds the connections that are being opened; a link that is that slow gets no further ones.
+// maxOpen limits the handshakes in progress; a slower link gets no further ones.
 const maxOpen = 8192
 
-// overdue is how late a connection may be opened. On a machine that has no time for the clients the rate falls: all that is due at once would be other traffic
-// than was asked for, which fills tables at a stroke.
+// overdue is the largest lateness of a connection. On an overloaded machine the rate decreases: opening all due connections at once would be a burst, which
+// is not the requested traffic and fills tables at once.
 const overdue = 10 * time.Millisecond
 
 // run opens connections until ctx ends.
@@ -102,9 +102,9 @@ func sockaddr(target netip.AddrPort) (family int, address unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(target.Port()), Addr: target.Addr().As16()}
 }
 
-// finish closes what is established (or has failed), waiting for it at most until the next connection is due.
+// finish closes sockets that are established (or have failed), waiting for them at most until the next connection is due.
 func (c *clients) finish(wait time.Duration) error {
-	const longest = 100 * time.Millisecond // how late the end of ctx may be noticed
+	const longest = 100 * time.Millisecond // the largest delay until the end of ctx is noticed
 	wait = min(longest, max(0, wait))
 	var events [64]unix.EpollEvent
 	n, err := unix.EpollWait(c.epoll, events[:], int((wait+time.Millisecond-1)/time.Millisecond))

@@ -1,4 +1,4 @@
-// Package scene is what `xdpmon demo` shows: two hosts with an emulated link between them, real connections, and what the emulator knows of their delays.
+// Package scene is the network of `xdpmon demo`: two hosts with an emulated link between them, real connections, and their exact delays by the emulator.
 package scene
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Traffic is what the clients do and what the link does to it.
+// Traffic is the clients' load and the link's delay.
 type Traffic struct {
 	Rate     float64 // handshakes a second
 	Median   time.Duration
@@ -41,7 +41,7 @@ func (t Traffic) delay() emulator.Delay {
 	})
 }
 
-// Describe says it to whoever watches.
+// Describe is the traffic as text for the operator.
 func (t Traffic) Describe() string {
 	return fmt.Sprintf("two hosts, %s handshakes a second, delays log-normal around %s, %s of them from %s to %s",
 		report.Human(t.Rate, report.Count), t.Median, report.Human(tailShare, report.Ratio), tailLow, tailHigh)
@@ -51,7 +51,7 @@ func (t Traffic) Describe() string {
 type Network struct {
 	topology *netns.Topology
 	traffic  Traffic
-	quiet    context.CancelFunc // no further connections
+	stop     context.CancelFunc // ends the opening of connections
 	listener net.Listener       // nil until begin
 	running  sync.WaitGroup
 }
@@ -67,10 +67,10 @@ func NewNetwork(traffic Traffic, truth *Truth) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	return &Network{topology: topology, traffic: traffic, quiet: func() {}}, nil
+	return &Network{topology: topology, traffic: traffic, stop: func() {}}, nil
 }
 
-// Iface is where to measure: in the middle, on the clients' side, so that both ways of the link lie behind it.
+// Iface is where to measure: in the middle, on the clients' side, so that it sees both directions of the link.
 func (n *Network) Iface() string { return n.topology.MiddleA }
 
 // InMiddle runs f in the network namespace of the interface.
@@ -78,9 +78,9 @@ func (n *Network) InMiddle(f func() error) error { return n.topology.Middle.Run(
 
 const demoPort = 7777
 
-// Begin starts server and clients; fail is told what ends them before ctx does.
+// Begin starts server and clients; fail is called with an error that ends them before ctx does.
 func (n *Network) Begin(ctx context.Context, fail func(error)) {
-	ctx, n.quiet = context.WithCancel(ctx)
+	ctx, n.stop = context.WithCancel(ctx)
 	listener, err := n.topology.B.Listen(ctx, "tcp", fmt.Sprintf("[::]:%d", demoPort))
 	if err != nil {
 		fail(fmt.Errorf("demo: start server: %w", err))
@@ -107,7 +107,7 @@ func serve(listener net.Listener) {
 	}
 }
 
-// Wind ends the demonstration after its time or with ctx: first the clients, then, when what is on its way has arrived,
+// Wind ends the demonstration after its time or with ctx: first the clients, then, when all packets in flight have arrived,
 // the measurement, so that no answer is missing in the last window.
 func (n *Network) Wind(ctx context.Context, truth *Truth, end func()) {
 	if n.traffic.Duration > 0 {
@@ -116,7 +116,7 @@ func (n *Network) Wind(ctx context.Context, truth *Truth, end func()) {
 		defer cancel()
 	}
 	<-ctx.Done()
-	n.quiet()
+	n.stop()
 	for deadline := time.Now().Add(2 * tailHigh); truth.waiting() > 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -125,7 +125,7 @@ func (n *Network) Wind(ctx context.Context, truth *Truth, end func()) {
 
 // Close ends the traffic and removes the network.
 func (n *Network) Close() error {
-	n.quiet()
+	n.stop()
 	if n.listener != nil {
 		n.listener.Close()
 	}

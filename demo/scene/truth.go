@@ -31,7 +31,7 @@ type handshake struct {
 	ack  uint32 // what the SYN-ACK acknowledges
 }
 
-type answer struct{ at, delay int64 } // at: monotonic, ns; delay repeated: sent again, since nobody acknowledged in time
+type answer struct{ at, delay int64 } // at: monotonic, ns; delay repeated: a retransmission
 
 const repeated = -1
 
@@ -42,12 +42,12 @@ type soFar struct {
 	rows            [][]any
 }
 
-// NewTruth knows nothing yet; offset is the real-time clock less the monotonic one, ns.
+// NewTruth is empty; offset is the real-time clock less the monotonic one, ns.
 func NewTruth(offset int64) *Truth {
 	return &Truth{offset: offset, pending: map[handshake]int64{}, sums: map[string]*soFar{}}
 }
 
-// request sees what arrives from the clients before its delay, so that nobody believes that nothing is on its way; it drops nothing. A repeated SYN
+// request records packets from the clients before their delay, so that handshakes in progress count as waiting; it drops nothing. A repeated SYN
 // does not restart the clock.
 func (t *Truth) request(p *packet.Packet, _ *rand.Rand) (drop bool) {
 	if !p.Has(packet.TCP) || p.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
@@ -62,7 +62,7 @@ func (t *Truth) request(p *packet.Packet, _ *rand.Rand) (drop bool) {
 	return false
 }
 
-// response sees what went back.
+// response records packets to the clients.
 func (t *Truth) response(e emulator.Event) {
 	p := &e.Packet
 	if e.Fate != emulator.Passed || !p.Has(packet.TCP) || p.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN|packet.ACK {
@@ -80,7 +80,7 @@ func (t *Truth) response(e emulator.Event) {
 	t.answers = append(t.answers, a)
 }
 
-// Total is how many handshakes have been answered.
+// Total is the number of answered handshakes.
 func (t *Truth) Total() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,8 +94,8 @@ func (t *Truth) waiting() int {
 	return len(t.pending)
 }
 
-// Beside adds the truth of its window to a line, the error against it, and a table of how the sums converge. With the
-// last window comes a line about all windows together.
+// Beside adds the truth of its window to a line, the error against it, and a table of how the sums converge. The
+// last window also has a line about all windows together.
 func (t *Truth) Beside(l report.Line) (window report.Line, summary *report.Line) {
 	i := slices.IndexFunc(l.Report.Distributions, func(d report.Distribution) bool { return d.Name == distribution })
 	if i < 0 {
@@ -114,7 +114,7 @@ func (t *Truth) Beside(l report.Line) (window report.Line, summary *report.Line)
 	return compared(l, exact, responses(l, len(delays)+again)...), summary
 }
 
-// responses is how many answers the link sent, where the algorithm counts them: repeated ones, too.
+// responses is the number of answers that the link sent, including repeated ones, where the algorithm counts them.
 func responses(l report.Line, sent int) []report.Value {
 	i := slices.IndexFunc(l.Report.Values, func(v report.Value) bool { return v.Name == "responses" })
 	if i < 0 {
@@ -133,7 +133,7 @@ func compared(l report.Line, exact report.Distribution, values ...report.Value) 
 	return l
 }
 
-// until returns the delays of the line's window, and how many answers were repetitions. They are kept for the other algorithms of the same window: the
+// until returns the delays of the line's window, and the number of repeated answers. They are stored for the other algorithms of the same window: the
 // first window of a number that begins later drops them.
 func (t *Truth) until(l report.Line) (delays []int64, again int) {
 	t.mu.Lock()
@@ -173,7 +173,7 @@ func exactDistribution(like report.Distribution, delays []int64) report.Distribu
 	return d
 }
 
-// demoRows is how many windows back the table of convergence goes.
+// demoRows is the number of windows in the table of convergence.
 const demoRows = 5
 
 // sum adds a window.

@@ -39,7 +39,7 @@ func TestTruth(t *testing.T) {
 			Lost: map[string]uint64{"evicted": 1}, Report: report.Body{Values: []report.Value{{Name: "responses", Value: uint64(3)}}, Distributions: []report.Distribution{estimate}}}
 	}
 	first, none := tr.Beside(window(0, 10000, false))
-	if n := first.Truth.Values[0]; n.Name != "responses" || n.Value != uint64(3) { // one answers nobody, and one is repeated
+	if n := first.Truth.Values[0]; n.Name != "responses" || n.Value != uint64(3) { // one has no request, and one is repeated
 		t.Errorf("the link sent %+v", n)
 	}
 	if none != nil || first.Truth.Distributions[0].Quantiles[0].Value != 7000 {

@@ -92,14 +92,14 @@ func (s *Stage) build() (err error) {
 	return s.link()
 }
 
-// settings let the device forward and keep everybody else from answering what nobody asked.
+// settings make the device forward, and keep all other hosts from sending unsolicited packets.
 func (s *Stage) settings() error {
-	quiet := map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0", "ipv6/conf/default/accept_dad": "0", "ipv6/conf/all/accept_dad": "0",
+	silent := map[string]string{"ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0", "ipv6/conf/default/accept_dad": "0", "ipv6/conf/all/accept_dad": "0",
 		"ipv6/conf/default/router_solicitations": "0", "ipv4/tcp_no_metrics_save": "1", "ipv4/tcp_syncookies": "0",
 		"ipv4/tcp_max_syn_backlog": "4096", "core/somaxconn": "4096"}
 	errs := []error{s.middle.Sysctl(map[string]string{"ipv6/conf/default/disable_ipv6": "1", "ipv6/conf/all/disable_ipv6": "1"})}
 	for _, n := range []*netns.Namespace{s.Clients, s.Device, s.Servers} {
-		errs = append(errs, n.Sysctl(quiet))
+		errs = append(errs, n.Sysctl(silent))
 	}
 	errs = append(errs, s.Device.Sysctl(map[string]string{"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}))
 	return errors.Join(errs...)
@@ -120,18 +120,18 @@ func (s *Stage) routes() error {
 	run(s.Servers, "ip -6 route add local %v dev lo", s.Servers6)
 	run(s.Device, "ip route add %v via 172.31.2.2", s.Options.Servers)
 	run(s.Device, "ip -6 route add %v via fd31:2::2", s.Servers6)
-	run(s.Device, "ip route add default via 172.31.1.1") // addresses that floods make up are on the clients' side
+	run(s.Device, "ip route add default via 172.31.1.1") // spoofed addresses of floods are on the clients' side
 	run(s.Device, "ip -6 route add default via fd31:1::1")
 	return errors.Join(errs...)
 }
 
-// Past sends what the servers answer past the device.
+// Past routes the servers' answers past the device.
 func (s *Stage) Past() error {
 	return errors.Join(s.Servers.Command("ip route add %v via 172.31.3.1 dev %s", s.Options.Clients, serversPast),
 		s.Servers.Command("ip -6 route add %v via fd31:3::1 dev %s", s.Clients6, serversPast))
 }
 
-// Queue gives Out another rate and another length of its queue.
+// Queue changes the rate of Out and the limit of its queue.
 func (s *Stage) Queue(rate float64, limit int) error {
 	return errors.Join(
 		s.Device.Command("tc qdisc replace dev %s root handle 1: htb default 10", Out),
@@ -155,7 +155,7 @@ func (s *Stage) link() error {
 	return nil
 }
 
-// Missed is how many packets the emulators themselves lost: a run with many says nothing.
+// Missed is the number of packets that the emulators themselves lost: a run with many is not valid.
 func (s *Stage) Missed() (n uint64) {
 	for _, l := range s.links {
 		ab, ba := l.Counts()
@@ -173,7 +173,7 @@ func (s *Stage) Late() (most int64) {
 	return most
 }
 
-// Close lets go of all.
+// Close releases all namespaces.
 func (s *Stage) Close() error {
 	var errs []error
 	for _, l := range s.links {

@@ -10,12 +10,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Fault is what happens to the packets of one direction that match.
+// Fault is the treatment of matching packets of one direction.
 type Fault struct {
 	Match func(*packet.Packet) bool
 	Loss  float64       // share of them
 	Delay time.Duration // more than usual
-	// Hold is the share of them that later ones overtake, HoldBy by how much later they arrive.
+	// Hold is the share of them that later packets overtake, HoldBy their extra delay.
 	Hold   float64
 	HoldBy time.Duration
 }
@@ -38,7 +38,7 @@ func NewWay(host func(*packet.Packet) netip.AddrPort, base func(netip.Addr) time
 // Set replaces all faults, from the next packet on.
 func (w *Way) Set(faults ...Fault) { w.faults.Store(&faults) }
 
-// Faults that go on.
+// Faults are the present faults.
 func (w *Way) Faults() []Fault { return *w.faults.Load() }
 
 func (w *Way) direction() emulator.Direction {
@@ -54,7 +54,7 @@ func (w *Way) drop(p *packet.Packet, r *rand.Rand) bool {
 	return false
 }
 
-// Delays vary by a few per cent; what varies does not reorder the packets of a connection.
+// Delays vary by a few per cent, without reordering the packets of a connection.
 const (
 	jitter   = .04
 	maxFlows = 8192 // that are remembered; a flood has more

@@ -18,7 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
-// Clients open connections and ask, from addresses of their namespace.
+// Clients open connections and send requests, from addresses of their namespace.
 type Clients struct {
 	at      *netns.Namespace
 	running sync.WaitGroup
@@ -30,7 +30,7 @@ func NewClients(at *netns.Namespace) *Clients { return &Clients{at: at} }
 // Wait returns when all have ended.
 func (c *Clients) Wait() { c.running.Wait() }
 
-// longest is how long a client waits for anything.
+// longest is the timeout of a client for any operation.
 const longest = 12 * time.Second
 
 // connect opens a connection between two addresses; port 0 is any. Only making the socket needs a thread in the namespace, so that handshakes that
@@ -126,12 +126,12 @@ func Congestion(name string) func(fd int) error {
 	}
 }
 
-// Receive bounds what may be under way to the client, bytes.
+// Receive limits the bytes in flight to the client.
 func Receive(bytes int) func(fd int) error {
 	return func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes) }
 }
 
-// Ask is one exchange over a connection: an upload, and the answer after a while.
+// Ask is one exchange over a connection: an upload, and the answer after a delay.
 type Ask struct {
 	Upload, Answer int
 	Think          time.Duration
@@ -170,7 +170,7 @@ func (a Ask) over(ctx context.Context, conn net.Conn, b []byte) error {
 	return nil
 }
 
-// Pair is who speaks to whom.
+// Pair is a client's and a server's address.
 type Pair struct {
 	From netip.Addr
 	To   netip.AddrPort
@@ -181,14 +181,14 @@ func (c *Clients) Exchange(ctx context.Context, p Pair, a Ask, options ...func(f
 	c.running.Go(func() {
 		conn, err := c.connect(ctx, p.From, p.To, options...)
 		if err != nil {
-			return // the network's fault, or the server's: that is what is studied
+			return // an expected error: networks and servers are made to fail
 		}
 		defer conn.Close()
 		_ = a.over(ctx, conn, make([]byte, 1<<14))
 	})
 }
 
-// Exchanges are opened at random times, so many a second, until ctx ends.
+// Exchanges are opened at random times, at a mean rate a second, until ctx ends.
 func (c *Clients) Exchanges(ctx context.Context, r *rand.Rand, rate float64, draw func(*rand.Rand) (Pair, Ask)) {
 	c.running.Go(func() {
 		for sleep(ctx, time.Duration(r.ExpFloat64()/rate*1e9)) {
@@ -198,7 +198,7 @@ func (c *Clients) Exchanges(ctx context.Context, r *rand.Rand, rate float64, dra
 	})
 }
 
-// Session is a connection that stays open and asks again and again, until ctx ends.
+// Session is a connection that stays open with repeated requests, until ctx ends.
 func (c *Clients) Session(ctx context.Context, r *rand.Rand, p Pair, pause time.Duration, draw func(*rand.Rand) Ask, options ...func(fd int) error) {
 	c.running.Go(func() {
 		for b := make([]byte, 1<<14); ctx.Err() == nil; sleep(ctx, 200*time.Millisecond) {
@@ -217,7 +217,7 @@ func (c *Clients) Session(ctx context.Context, r *rand.Rand, p Pair, pause time.
 	})
 }
 
-// Upload is a connection that has always something to send, at most at a rate, bytes a second (0: as TCP allows), until ctx ends.
+// Upload is a connection that always has data to send, at most at a rate, bytes a second (0: as TCP allows), until ctx ends.
 func (c *Clients) Upload(ctx context.Context, p Pair, rate float64, take int, options ...func(fd int) error) {
 	if rate > 0 {
 		options = append(options, Pace(rate))
@@ -235,7 +235,7 @@ func (c *Clients) Upload(ctx context.Context, p Pair, rate float64, take int, op
 				_ = Ask{Upload: math.MaxInt32, TakeRate: take}.over(ctx, conn, make([]byte, 1<<14))
 			}
 			stop()
-			_ = conn.(*net.TCPConn).SetLinger(0) // what still waits is of no use
+			_ = conn.(*net.TCPConn).SetLinger(0) // unsent data is discarded
 			conn.Close()
 		}
 	})
@@ -266,7 +266,7 @@ func (c *Clients) Question(ctx context.Context, r *rand.Rand, p Pair) {
 	})
 }
 
-// Questions are asked at random times, so many a second, until ctx ends.
+// Questions are sent at random times, at a mean rate a second, until ctx ends.
 func (c *Clients) Questions(ctx context.Context, r *rand.Rand, rate float64, draw func(*rand.Rand) Pair) {
 	c.running.Go(func() {
 		for sleep(ctx, time.Duration(r.ExpFloat64()/rate*1e9)) {
@@ -275,7 +275,7 @@ func (c *Clients) Questions(ctx context.Context, r *rand.Rand, rate float64, dra
 	})
 }
 
-// Datagrams of one size, so many bytes a second, until ctx ends.
+// Datagrams of one size, at a rate in bytes a second, until ctx ends.
 func (c *Clients) Datagrams(ctx context.Context, p Pair, size int, rate float64) {
 	c.running.Go(func() {
 		conn, err := c.at.ListenPacket(ctx, "udp", netip.AddrPortFrom(p.From, 0).String())
@@ -292,7 +292,7 @@ func (c *Clients) Datagrams(ctx context.Context, p Pair, size int, rate float64)
 	})
 }
 
-// Burst sends datagrams at once, again and again, until ctx ends.
+// Burst sends datagrams at once, repeatedly, until ctx ends.
 func (c *Clients) Burst(ctx context.Context, p Pair, size, count int, every time.Duration) {
 	c.running.Go(func() {
 		conn, err := c.at.ListenPacket(ctx, "udp", netip.AddrPortFrom(p.From, 0).String())

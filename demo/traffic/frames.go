@@ -64,7 +64,7 @@ func (w *Wire) Datagram(from, to netip.AddrPort, payload int) []byte {
 	return b
 }
 
-// header is a frame with room for length bytes after its IPv4 header.
+// header is a frame with space for length bytes after its IPv4 header.
 func (w *Wire) header(from, to netip.Addr, proto byte, length int) []byte {
 	b := make([]byte, ethernetBytes+ipv4Bytes+length)
 	copy(b, w.Hop[:])

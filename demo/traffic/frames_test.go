@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// What the demonstration writes byte by byte is what the tests' builder makes of the same packet.
+// The demonstration's frames equal those of the tests' builder for the same packet, byte by byte.
 func TestFramesAreThoseOfTheBuilder(t *testing.T) {
 	w := &Wire{Source: [6]byte{2, 0, 0, 0, 0, 1}, Hop: [6]byte{2, 0, 0, 0, 0, 2}}
 	from, to := netip.MustParseAddrPort("10.20.1.14:40000"), netip.MustParseAddrPort("10.80.1.11:443")

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
-// Wire sends whole frames through an interface: what no socket would send. Close it.
+// Wire sends whole frames through an interface, such as no socket would send. Close it.
 type Wire struct {
 	Source, Hop [6]byte // hardware addresses of the interface, and of the router that takes the frames
 	fd          int
@@ -37,7 +37,7 @@ func NewWire(at *netns.Namespace, name string, hop [6]byte) (*Wire, error) {
 	return w, nil
 }
 
-// Send sends a frame; one that the interface has no room for is lost.
+// Send sends a frame; it is lost if the interface's queue is full.
 func (w *Wire) Send(frame []byte) error {
 	if _, err := unix.Write(w.fd, frame); err != nil && err != unix.ENOBUFS {
 		return fmt.Errorf("send a frame: %w", err)
@@ -45,7 +45,7 @@ func (w *Wire) Send(frame []byte) error {
 	return nil
 }
 
-// Stream sends what next returns, so many frames a second, until ctx ends.
+// Stream sends the frames that next returns, at a rate a second, until ctx ends.
 func (w *Wire) Stream(ctx context.Context, rate float64, next func() ([]byte, error)) error {
 	began, sent := time.Now(), 0.0
 	for sleep(ctx, max(2*time.Millisecond, time.Duration(1e9/rate))) {
@@ -62,5 +62,5 @@ func (w *Wire) Stream(ctx context.Context, rate float64, next func() ([]byte, er
 	return nil
 }
 
-// Close lets go of the interface.
+// Close closes the socket.
 func (w *Wire) Close() { unix.Close(w.fd) }

@@ -1,5 +1,5 @@
-// Package traffic is what hosts of a stage do: requests and answers over TCP with real sockets, streams, DNS and NTP, and what attackers send through
-// packet sockets.
+// Package traffic is the traffic of a stage's hosts: requests and answers over TCP with real sockets, streams, DNS and NTP, and attackers' frames
+// through packet sockets.
 package traffic
 
 import (
@@ -23,7 +23,7 @@ const (
 	NTP      = 123
 )
 
-// request is what a client asks: send me so many bytes after so much time.
+// request is a client's request: a number of bytes after a delay.
 type request struct {
 	Upload, Answer uint32
 	Think          time.Duration
@@ -57,7 +57,7 @@ type Servers struct {
 	slow    map[netip.Addr]time.Duration
 }
 
-// Slow lets the server at an address think longer before each answer.
+// Slow adds a delay to each answer of the server at an address.
 func (s *Servers) Slow(at netip.Addr, by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,18 +143,18 @@ func (s *Servers) take(conn net.Conn, r request, b []byte) error {
 	return nil
 }
 
-// Usual is how long an answer takes that nobody delays: longer than twice what a busy machine is late by. With 12 ms tshark had medians of 20 to 30 ms beside what
-// loads the machine (floods, thousands of flows): a second incident that nobody staged.
+// Usual is the delay of an answer without incident: more than twice the lateness of a busy machine. With 12 ms tshark had medians of 20 to 30 ms under
+// the load of floods and thousands of flows: a second incident that was not staged.
 const Usual = 40 * time.Millisecond
 
-// Answers answer datagrams on one address; a change of how holds from the next question on.
+// Answers answer datagrams on one address; changes apply from the next question on.
 type Answers struct {
 	mu    sync.Mutex
 	delay time.Duration
 	deaf  bool
 }
 
-// Set makes answers so much later than usual, or keeps them back.
+// Set adds a delay to answers, or drops them.
 func (a *Answers) Set(later time.Duration, deaf bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

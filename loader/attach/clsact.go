@@ -268,7 +268,7 @@ func clearStale(ifindex int, notify func(string, ...any)) {
 			}
 			notify("removing a filter that a killed xdpmon (pid %d) left at TC %s", owner.pid, dir)
 			if err := h.Release(); err != nil {
-				notify("remove the leftover filter: %v", err)
+				notify("removing the filter failed: %v", err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package detach takes what is xdpmon's off interfaces, whoever holds it.
+// Package detach detaches xdpmon's programs from interfaces, of any process.
 package detach
 
 import (
@@ -101,7 +101,7 @@ func (d *detacher) note(removed []string, err error) {
 	}
 }
 
-// detachLive takes our programs off an interface, whoever holds them.
+// detachLive detaches our programs from an interface, of any process.
 func detachLive(iface string) ([]string, error) {
 	d, err := attach.Inspect(iface)
 	if errors.Is(err, attach.ErrNoInterface) {

@@ -86,7 +86,7 @@ func probeInterface(d *attach.Device) *InterfaceFeatures {
 	return r
 }
 
-// probe is a question with what to say about it.
+// probe is a kernel feature with its test and its texts.
 type probe struct {
 	key, name string
 	since     string // first kernel that has it

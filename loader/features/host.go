@@ -77,7 +77,7 @@ func askBTF() kernel.Answer {
 	return kernel.Conclude(err)
 }
 
-// askJIT looks at a program that was loaded: the sysctl says what was asked for, not what was done.
+// askJIT inspects a loaded program: the sysctl is only the setting, not its effect.
 func askJIT() kernel.Answer {
 	prog, err := ebpf.NewProgram(kernel.Returning(ebpf.XDP, 2))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package kernel says what the running kernel can do, by trying it.
+// Package kernel probes the features of the running kernel by using them.
 package kernel
 
 import (
@@ -32,7 +32,7 @@ const (
 // Answer is what a probe found.
 type Answer struct {
 	State  State
-	Detail string // what was seen, or why nothing can be said
+	Detail string // the observation, or why the state is unknown
 }
 
 // Conclude turns the error of a probe into an answer: no error and "not supported" are conclusive, nothing else is.

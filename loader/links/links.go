@@ -25,10 +25,10 @@ type Change struct {
 	Gone  bool // deleted, or moved to another network namespace
 }
 
-// most is how many changes wait for a reader that is busy. One that has missed some is told to list.
+// most is the number of changes that are queued for a reader. A reader that missed some must list.
 const most = 1024
 
-// retry is the pause after messages were lost (ENOBUFS): whoever lists at once would find the same storm.
+// retry is the pause after messages were lost (ENOBUFS): listing at once would meet the same burst of messages.
 const retry = 10 * time.Millisecond
 
 // Reader receives every change in the network namespace of the thread that opened it. One goroutine calls Next.
@@ -43,7 +43,7 @@ type Reader struct {
 
 // source is the subscription of a namespace; it ends with its last reader.
 type source struct {
-	inode  uint64 // of the namespace; 0: not known, and shared with nobody
+	inode  uint64 // of the namespace; 0: not known, so the watcher is not shared
 	socket *nl.NetlinkSocket
 	lister *netlink.Handle
 	ended  chan struct{}
@@ -141,7 +141,7 @@ func changes(msgs []syscall.NetlinkMessage) (list []Change) {
 		header := unix.NlMsghdr(m.Header)
 		l, err := netlink.LinkDeserialize(&header, m.Data)
 		if err != nil || nl.DeserializeIfInfomsg(m.Data).Family == unix.AF_BRIDGE {
-			continue // a bridge speaks of its ports with the same messages
+			continue // a bridge sends the same messages about its ports
 		}
 		c := Of(l)
 		c.Gone = m.Header.Type == unix.RTM_DELLINK
@@ -175,7 +175,7 @@ func (r *Reader) take(list []Change, missed bool) {
 	}
 }
 
-// Next waits for changes. missed says that some are lost, those that it would have returned included: List shows what they said.
+// Next waits for changes. missed: some are lost, including those that it would have returned; List has the current state.
 func (r *Reader) Next(ctx context.Context) (list []Change, missed bool, err error) {
 	for {
 		r.mu.Lock()

@@ -81,7 +81,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// A reader that is busy for too long is told that it has missed changes, once, and waits for nobody meanwhile.
+// A reader that is busy for too long gets missed once, and blocks no other reader.
 func TestMissed(t *testing.T) {
 	r := &Reader{news: make(chan struct{}, 1)}
 	for range most {

@@ -29,7 +29,7 @@ func Open(path string) (Handle, error) {
 	return Handle{file}, nil
 }
 
-// New makes a namespace. It has no name, and goes with the last that holds or uses it.
+// New makes a namespace. It has no name, and ends with its last descriptor and process.
 func New() (h Handle, err error) {
 	err = onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -41,7 +41,7 @@ func New() (h Handle, err error) {
 	return h, err
 }
 
-// Inode tells the namespace of the calling thread from others; 0 when it cannot be read.
+// Inode identifies the namespace of the calling thread; 0 when it cannot be read.
 func Inode() uint64 {
 	var st unix.Stat_t
 	if err := unix.Stat(own, &st); err != nil {

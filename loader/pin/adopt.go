@@ -106,7 +106,7 @@ func (p *Pin) earlier(d *attach.Device, pt attach.Point) attach.Hold {
 		return h
 	}
 	if err := h.Release(); err != nil {
-		p.opts.Notice("%s: detach the pinned attachment at %s: %v", d.Name, pt.Where(), err)
+		p.opts.Notice("%s: detaching the pinned attachment at %s failed: %v", d.Name, pt.Where(), err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ var declarations = []struct {
 	{"a register that is a queue", "clean", "one_exchange", "single", typed(ebpf.Queue), rule.FlowState},
 	{"a register in a file of its own", "clean", "one_exchange", "single", pinned, rule.Unlisted},
 	{"a register with a shared name", "clean", "one_exchange", "single", renamed("hash_crc_tables"), rule.Unlisted},
-	{"a register that says it is shared", "clean", "one_exchange", "single", tagged("xdpmon:shared"), rule.Unlisted},
+	{"a register that is tagged as shared", "clean", "one_exchange", "single", tagged("xdpmon:shared"), rule.Unlisted},
 	{"arrays side by side in a hash", "beside", "each_by_itself", "quads", typed(ebpf.Hash), rule.FlowState},
 	{"arrays side by side in no stage", "rows", "words_in_their_order", "rows", beside("row_count,row_first,row_then"), rule.StageMissing},
 	{"arrays side by side, one in no stage", "rows", "words_in_their_order", "rows", beside("row_count@3,row_first,row_then@2"), rule.StageMissing},
@@ -123,7 +123,7 @@ func TestRefusesDeclarations(t *testing.T) {
 				t.Errorf("got rule %d %s in %s, want rule 1 %s in %s", v.Rule, v.Code, v.Program, d.code, d.program)
 			}
 			if v.Insn < 0 || v.Source == "" || v.Map == "" {
-				t.Errorf("nobody is told where: %+v", v)
+				t.Errorf("the violation has no position: %+v", v)
 			}
 		})
 	}

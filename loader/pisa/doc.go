@@ -2,8 +2,8 @@
 // (docs/memory-rules.md), and prints what it would take of one.
 //
 // The proof is an abstract interpretation. A state stands for many packets: what registers, stack and packet
-// header vector may hold, which register arrays the path has touched, and which branches lie behind it. States
-// that meet at the same instruction with the same register accesses behind them become one; all others stay
+// header vector may hold, which register arrays the path has touched, and which branches it has taken. States
+// that meet at the same instruction with the same register accesses on their paths become one; all others stay
 // apart, so that what is exclusive in the program (a request, a response) is exclusive in the proof. Loops
 // converge because what differs between two rounds is widened until it no longer grows.
 //

@@ -215,7 +215,7 @@ func TestAcceptsAlgorithms(t *testing.T) {
 // drivers are programs that carry packets to the monitor and are no part of it.
 var drivers = []string{"replay"}
 
-// hashPipe exists only to be compared with: it writes a key after looking at a counter behind it, which is why it
+// hashPipe exists only to be compared with: it writes a key after reading a counter of a later stage, which is why it
 // cannot run on the hardware (dissertation, section 3.3.2), and has to be refused for that very reason.
 const hashPipe = "hashpipe"
 
@@ -227,7 +227,7 @@ func TestHashPipeIsRefused(t *testing.T) {
 	}
 	late := func(v rule.Violation) bool { return v.Rule == 2 && v.Code == rule.LateAccess }
 	if !slices.ContainsFunc(broken.List, late) {
-		t.Errorf("not refused for a write behind a later stage: %v", broken)
+		t.Errorf("not refused for a write after a later stage: %v", broken)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestAcceptsDeferredPasses(t *testing.T) {
 	}
 }
 
-// TestStepLimit: a proof that would take too long is given up with an error that says so.
+// TestStepLimit: a proof that would take too long ends with an error that states the limit.
 func TestStepLimit(t *testing.T) {
 	if _, err := ProveWithin(only(t, "testdata/clean.o", "three_stages"), 10); !errors.Is(err, rule.ErrTooComplex) {
 		t.Errorf("got %v, want %v", err, rule.ErrTooComplex)

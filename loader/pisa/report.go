@@ -13,15 +13,15 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// Report says what a collection keeps in memory, and what that takes of a switch.
+// Report lists the memory of a collection, and the resources of a switch that it needs.
 type Report struct {
 	// PossibleCPUs is what per-CPU arrays are multiplied with.
 	PossibleCPUs int `json:"possible_cpus"`
 	// Arrays are all maps: registers and tallies in the order of their stages, then the others.
 	Arrays []Array `json:"arrays"`
-	// OtherWrites is whatever programs write besides registers and tallies.
+	// OtherWrites are the maps that programs write other than registers and tallies.
 	OtherWrites []OtherWrite `json:"other_writes"`
-	// Targets are the switches that were asked.
+	// Targets are the switches that the report is for.
 	Targets []Target `json:"targets"`
 }
 

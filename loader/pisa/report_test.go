@@ -147,7 +147,7 @@ func TestMessage(t *testing.T) {
 		}
 	}
 	if strings.Count(text, "why") != 1 {
-		t.Errorf("said twice:\n%s", text)
+		t.Errorf("reported twice:\n%s", text)
 	}
 	for code := range rule.Remedies {
 		if code == "" || rule.Remedies[code] == "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // Touch is what a collection's programs do with one register array, all paths of all programs together. Sources are named as
-// trace.Sources says; Index and Written contain Condition.
+// trace.Sources defines; Index and Written contain Condition.
 type Touch struct {
 	Array     string   `json:"array"`
 	Stage     int      `json:"stage"`

@@ -53,7 +53,7 @@ func (a Array) placed() bool { return a.Stage != nil && a.Touches > 0 }
 // blocks is the SRAM of one array, with its spare block.
 func blocks(a Array) int { return int((a.Bits+declared.BlockBits-1)/declared.BlockBits) + 1 }
 
-// place puts stages where there is room, in their order and with their distances.
+// place assigns stages to free stages of the switch, in their order and with their distances.
 func (t *Target) place(arrays []Array) {
 	t.Fits, t.Use = true, []StageUse{}
 	for _, a := range arrays {
@@ -116,7 +116,7 @@ func (u StageUse) takes(group []Array) bool {
 	return u.ALUs+len(group) <= stageALUs && u.SRAM+need <= stageSRAM && u.MapRAM+need <= declared.StageMapRAM
 }
 
-// whyNot explains to which limit a group of arrays comes.
+// whyNot names the limit that a group of arrays exceeds.
 func (t *Target) whyNot(group []Array, moved int) string {
 	need := 0
 	for _, a := range group {
@@ -132,7 +132,7 @@ func (t *Target) whyNot(group []Array, moved int) string {
 	case stage >= t.Stages:
 		return fmt.Sprintf("it is in stage %d, the last one is %d", stage, t.Stages-1)
 	}
-	return fmt.Sprintf("there is no room left after stage %d", stage+moved-1)
+	return fmt.Sprintf("no stage after stage %d has enough free memory", stage+moved-1)
 }
 
 func (t *Target) refuse(array, reason string) {

@@ -1,5 +1,5 @@
-// Package privilege knows what this process may do and gives up what it does not need any more: capabilities, locked memory, open
-// files. What the kernel refuses becomes an error that names the remedy.
+// Package privilege reads and drops the privileges of this process: capabilities, locked memory, open files. It turns the kernel's refusals
+// into errors that name the remedy.
 package privilege
 
 import (
@@ -121,7 +121,7 @@ func explainErrno(err error, needs []capability) error {
 	return err
 }
 
-// Remedy says what helps when the kernel refuses something that needs capabilities. To ask for what is there helps nobody.
+// Remedy is the remedy when the kernel refuses an operation that needs capabilities. It names only those that are missing.
 func Remedy(needs []capability) string {
 	if InUserNamespace() {
 		return "root of a user namespace is not root of the host, whose privileges BPF asks for: run it outside (sudo on the host), " +
@@ -166,9 +166,9 @@ func (e withoutHint) Error() string {
 	return strings.ReplaceAll(e.error.Error(), " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", "")
 }
 
-// Keep says what a process still wants to do after it has attached.
+// Keep lists what a process still does after it has attached.
 type Keep struct {
-	Reattach bool // attach again when an interface comes back
+	Reattach bool // attach again when an interface reappears
 	Load     bool // load further programs (slots of the chain replaced while running)
 }
 
@@ -181,7 +181,7 @@ type Keep struct {
 //   - Closing needs nothing: links end with their file descriptors. A filter on a clsact qdisc, which has none,
 //     needs CAP_NET_ADMIN to be removed, so an attachment that uses one must pass Reattach.
 //
-// Everything that needs more (a listener on a low port, entering a namespace, mounting bpffs) comes before this call.
+// Everything that needs more (a listener on a low port, entering a namespace, mounting bpffs) must precede this call.
 func Drop(keep Keep) ([]string, error) {
 	_, permitted, err := readCaps()
 	if err != nil {

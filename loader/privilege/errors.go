@@ -14,7 +14,7 @@ var ErrDescriptors = errors.New("too few file descriptors")
 const leastDescriptors = 4096
 
 // DescriptorRemedy names a limit that suffices where so many descriptors are needed: a power of two, and twice the present limit at least, so that what is
-// loaded next does not fail the same way. needed is 0 where nobody knows.
+// loaded next does not fail the same way. needed is 0 where it is unknown.
 func DescriptorRemedy(needed uint64) string {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {

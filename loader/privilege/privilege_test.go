@@ -200,12 +200,12 @@ func helperDrop(args []string) error {
 	if err := errors.Join(m.Attach(lab.Near), m.Start(context.Background())); err != nil {
 		return err
 	}
-	kept, err := privilege.Drop(privilege.Keep{Reattach: reattach})
+	remaining, err := privilege.Drop(privilege.Keep{Reattach: reattach})
 	if err != nil {
 		return err
 	}
-	fmt.Println("kept", kept)
-	if err := allThreadsHave(kept); err != nil {
+	fmt.Println("remaining", remaining)
+	if err := allThreadsHave(remaining); err != nil {
 		return err
 	}
 	lab.SayReady()
@@ -220,7 +220,7 @@ func helperDrop(args []string) error {
 	if _, err := inst.Counts(0); err != nil {
 		return fmt.Errorf("counts: %w", err)
 	}
-	if strings.Contains(moved.Text(), "could not") {
+	if strings.Contains(moved.Text(), "failed") {
 		return errors.New(moved.Text())
 	}
 	return m.Close()
@@ -283,8 +283,8 @@ func helperDiffer(args []string) error {
 	if err != nil {
 		return err
 	}
-	if kept, err := privilege.Drop(privilege.Keep{Reattach: true}); err == nil {
-		return fmt.Errorf("dropped to %v", kept)
+	if remaining, err := privilege.Drop(privilege.Keep{Reattach: true}); err == nil {
+		return fmt.Errorf("dropped to %v", remaining)
 	}
 	if now, _, err := privilege.ReadCaps(); err != nil || now != before {
 		return fmt.Errorf("%v became %v: %w", before.Names(), now.Names(), err)

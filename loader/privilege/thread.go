@@ -75,7 +75,7 @@ func onOwnThread(fn func() error) error {
 	return <-done
 }
 
-// errThreadsDiffer says that some threads may do what others may not.
+// errThreadsDiffer: threads have different capabilities.
 var errThreadsDiffer = errors.New("the threads of this process have different privileges")
 
 // threadsMay reports whether all threads can be given a set of capabilities: they hold it, and are under the same filters.

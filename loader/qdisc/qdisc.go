@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNothingFree is wrapped when a queueing discipline uses all of the control block, or is not known to leave anything.
-var ErrNothingFree = errors.New("no free room in the packet's control block")
+var ErrNothingFree = errors.New("no free bytes in the packet's control block")
 
 // private are the bytes at the start of a packet's 20 that kinds of queueing disciplines write, by the kernel's sources (net/sched,
 // include/net: the structures *_skb_cb), from Linux 6.1 to 6.18, whichever is most. Those that hold no packets themselves are among them.
@@ -62,7 +62,7 @@ func Of(name string, ifindex int) (Tree, error) {
 	return t, nil
 }
 
-// form is what fits behind the private bytes of all kinds.
+// form is the largest form of words that fits after the private bytes of all kinds.
 func form(kinds []string) (chain.ChainCarryForm, error) {
 	used := 0
 	for _, kind := range kinds {
@@ -107,7 +107,7 @@ func untimed(list []netlink.Qdisc) (kinds []string) {
 	return kinds
 }
 
-// hands reports whether a queueing discipline hands its packets to others of the list. mq has no number of its own where nobody gave it one.
+// hands reports whether a queueing discipline hands its packets to others of the list. mq has no handle unless it was given one.
 func hands(q netlink.Qdisc, list []netlink.Qdisc) bool {
 	major := func(handle uint32) uint32 { return handle >> 16 }
 	own := major(q.Attrs().Handle)

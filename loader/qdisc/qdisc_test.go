@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/kernel"
 )
 
-// What a tree leaves is what its greediest kind leaves; where that is nothing, or nobody knows, it is refused by name.
+// A tree leaves as many bytes as the kind with the largest private data; where those are none or unknown, the kind is refused by name.
 func TestForm(t *testing.T) {
 	for _, c := range []struct {
 		kinds []string
@@ -38,7 +38,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// Times of departure are kept by fq at the end of every path; a kind that hands packets on says nothing about that.
+// Times of departure are obeyed if fq is at the end of every path; a kind that passes packets on does not matter.
 func TestUntimed(t *testing.T) {
 	disc := func(kind string, handle, parent uint32) netlink.Qdisc {
 		return &netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{Handle: handle, Parent: parent}, QdiscType: kind}

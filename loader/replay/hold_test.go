@@ -62,7 +62,7 @@ func TestReplayIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := attachedTo(t, driver); n != 0 {
-		t.Errorf("the driver is attached %d times behind a replay", n)
+		t.Errorf("the driver is attached %d times after a replay", n)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // ErrIncomplete is wrapped when the kernel did not run a replayed packet to its end.
 var ErrIncomplete = errors.New("the kernel did not run the replay to its end")
 
-// replaySnap is REPLAY_SNAP of bpf/include/replay.h: no header that the parser follows lies behind it.
+// replaySnap is REPLAY_SNAP of bpf/include/replay.h: all headers that the parser reads are in these bytes.
 const replaySnap = 2024
 
 // replayMeta is struct replay_meta: what stands in front of a replayed packet.
@@ -32,7 +32,7 @@ type replayMeta struct {
 	Shape    uint16
 }
 
-// What is in a shape besides the bytes that the capture holds.
+// Fields of a shape in addition to the captured bytes.
 const (
 	replayCaptured = 0x3fff
 	replayIP       = 0x4000
@@ -68,7 +68,7 @@ type Replayer struct {
 	driver  *ebpf.Collection // nil: packets go one by one
 	single  replayFrame      // without a driver
 	memory  []byte           // the driver's buffers
-	buffer  int              // where the next frame goes
+	buffer  int              // offset of the next frame
 	offset  int
 	cursor  *replayCursor
 	delay   uint64
@@ -101,7 +101,7 @@ func New(i *loader.Instance, seed uint64) (*Replayer, error) {
 	return r, nil
 }
 
-// Restart begins again, as a new Replayer with that seed would: for one stream after another. Second passes that still wait are gone.
+// Restart resets the replay to that of a new Replayer with that seed, for the next stream. Pending second passes are dropped.
 func (r *Replayer) Restart(seed uint64) {
 	r.coin = startingCoin(seed)
 	if r.cursor != nil {
@@ -164,7 +164,7 @@ func (r *Replayer) Feed(f *replay.Frame) error {
 	return r.Flush()
 }
 
-// put writes a frame behind the others of its batch.
+// put appends a frame to its batch.
 func (r *Replayer) put(f *replay.Frame) *replayFrame {
 	n := min(len(f.Data), replaySnap)
 	slot := &r.single
@@ -240,7 +240,7 @@ func (r *Replayer) runDriver(runs uint32) error {
 	return nil
 }
 
-// runOne is the way for kernels without bpf_xdp_store_bytes: one system call a packet.
+// runOne is the path for kernels without bpf_xdp_store_bytes: one system call a packet.
 func (r *Replayer) runOne(f *replayFrame) error {
 	data := max(int(f.Shape&replayCaptured), 14)
 	input := unsafe.Slice((*byte)(unsafe.Pointer(f)), metaBytes+data)
@@ -255,7 +255,7 @@ type xdpContext struct {
 	Data, DataEnd, DataMeta, IngressIfindex, RxQueue, EgressIfindex uint32
 }
 
-// contextOf says that the first bytes of the input are metadata.
+// contextOf declares the first bytes of the input as metadata.
 func contextOf(input []byte) xdpContext {
 	return xdpContext{Data: uint32(metaBytes), DataEnd: uint32(len(input))}
 }

@@ -15,7 +15,7 @@ type code struct {
 	starts []bool // a function begins here
 }
 
-// decode finds where jumps go and where functions begin. It refuses instructions that flow does not follow.
+// decode finds the targets of jumps and the starts of functions. It refuses instructions that flow does not interpret.
 func decode(in asm.Instructions) (*code, error) {
 	c := &code{in: in, target: make([]int, len(in)), callee: make([]int, len(in)), landed: make([]bool, len(in)), starts: make([]bool, len(in))}
 	raw, index, symbol := make([]int, len(in)), map[int]int{}, map[string]int{}
@@ -56,7 +56,7 @@ func decode(in asm.Instructions) (*code, error) {
 	return c, c.closed()
 }
 
-// closed refuses programs whose functions run into each other, or jump into each other.
+// closed refuses programs whose functions fall through or jump into each other.
 func (c *code) closed() error {
 	function := -1
 	of := make([]int, len(c.in))
@@ -91,7 +91,7 @@ func exits(ins *asm.Instruction) bool {
 }
 
 // foreign instructions are those whose effects are not known here: loads of old kinds, jumps through a register or of 32 bits, calls of functions of
-// the kernel, references to functions, and what is newer than this list.
+// the kernel, references to functions, and instructions that are newer than this list.
 func foreign(ins *asm.Instruction) bool {
 	op, class := ins.OpCode, ins.OpCode.Class()
 	switch {

@@ -21,21 +21,21 @@ const (
 	lost              // a stack, it is not known where
 )
 
-// value of a register: if it is a pointer to a stack, it is one to this place or a higher one, from the frame pointer or from what a caller handed over.
-// The kernel's verifier sees to it that nothing else is used as a pointer.
+// value of a register: if it is a pointer to a stack, it points to this offset or a higher one, from the frame pointer or from a caller's argument.
+// The kernel's verifier ensures that nothing else is used as a pointer.
 type value struct {
 	kind  kind
 	off   int64
-	exact bool // it is a pointer, and to this place
-	// natural is said of other values: a number below 2^32, or such a number and constants below 2^31 that were added, a million at most, which is how
-	// many instructions the verifier follows. So it is not negative as a signed number of 64 bits, and what it is added to does not point lower.
+	exact bool // it is a pointer, and exactly to this offset
+	// natural, of other values: a number below 2^32, or such a number plus constants below 2^31, a million at most, which is the verifier's limit of
+	// instructions. So it is not negative as a signed number of 64 bits, and a pointer plus it does not point lower.
 	natural bool
 }
 
 // stack reports whether a value may point to a stack.
 func (v value) stack() bool { return v.kind >= own }
 
-// merge is what is known of a register that two paths have left different values in.
+// merge is the common knowledge of a register that has different values on two paths.
 func merge(a, b value) value {
 	switch {
 	case a == b || b.kind == unset:
@@ -61,7 +61,7 @@ type registers struct {
 	numbered bool
 }
 
-// merge adds what another path to the same place knows; it reports whether anything changed.
+// merge adds the state of another path to the same instruction; it reports whether anything changed.
 func (r *registers) merge(o *registers) (changed bool) {
 	for i := range r.of {
 		m := merge(r.of[i], o.of[i])
@@ -90,7 +90,7 @@ func orOther(v value) value {
 	return v
 }
 
-// keep notes what is stored at a place.
+// keep records the value stored at an offset.
 func (r *registers) keep(off int64, v value) {
 	next := maps.Clone(r.stored)
 	if next == nil {
@@ -100,8 +100,8 @@ func (r *registers) keep(off int64, v value) {
 	r.stored = next
 }
 
-// flow follows pointers to the stack on every path. What it cannot follow it refuses: rewriting puts words of its own below a function's stack, and
-// must know how deep that is.
+// flow follows pointers to the stack on every path. It refuses programs that it cannot follow: rewriting places words of its own below a function's stack, and
+// must know its depth.
 type flow struct {
 	*code
 	numbers func(i int) bool // the slot is filled by what rewriting puts in the place of an instruction
@@ -131,7 +131,7 @@ func follow(c *code, numbers func(i int) bool) (*flow, error) {
 	return f, nil
 }
 
-// handed is what a function begins with.
+// handed is a function's initial state, from its callers' arguments.
 func handed(r *registers) (begin registers) {
 	for n := range begin.of {
 		begin.of[n] = value{kind: other}
@@ -154,7 +154,7 @@ func (f *flow) arrive(at int, r registers) {
 	f.work = append(f.work, at)
 }
 
-// step follows one instruction to those that come next.
+// step follows one instruction to its successors.
 func (f *flow) step(i int) error {
 	ins, r := &f.in[i], f.before[i]
 	if err := f.effect(i, ins, &r); err != nil {
@@ -174,7 +174,8 @@ func (f *flow) step(i int) error {
 	return nil
 }
 
-// bounded is what is known after a comparison with a constant, where it goes on and where it jumps: what is at most a small number is natural.
+// bounded is what is known after a comparison with a constant, on the next instruction and at the jump's target: a value that is at most a small
+// number is natural.
 func bounded(ins *asm.Instruction, r registers) (on, jump registers) {
 	on, jump = r, r
 	if ins.OpCode.Class() != asm.JumpClass || ins.OpCode.Source() != asm.ImmSource || r.of[ins.Dst].kind != other || int32(ins.Constant) < 0 {
@@ -209,7 +210,7 @@ func (f *flow) effect(i int, ins *asm.Instruction, r *registers) error {
 	return nil
 }
 
-// reach notes an access through a pointer, or that a callee or a helper is handed one: it goes upwards from there.
+// reach records an access through a pointer, or a pointer that is passed to a callee or helper, which access memory upwards from it.
 func (f *flow) reach(i int, v value, off int64) error {
 	switch at := v.off + off; {
 	case v.kind == lost:
@@ -280,7 +281,7 @@ func (f *flow) call(i int, r *registers) error {
 	}
 	for n := asm.R1; n < asm.R1+asm.Register(count); n++ {
 		if f.callee[i] >= 0 && r.of[n].kind == lost {
-			continue // it may be left over from anything; refused where the function uses it
+			continue // the register may hold any old value; refused where the function uses it
 		}
 		if err := f.reach(i, r.of[n], 0); err != nil {
 			return err
@@ -302,7 +303,7 @@ var arguments = map[asm.BuiltinFunc]int{
 	asm.FnXdpGetBuffLen: 1, asm.FnXdpLoadBytes: 4, asm.FnSkbLoadBytes: 4, asm.FnSkbPullData: 2,
 }
 
-// calculate is the result of an arithmetic instruction. What is no sum or difference of 64 bits is no pointer any more.
+// calculate is the result of an arithmetic instruction. Only sums and differences of 64 bits keep a pointer a pointer.
 func calculate(ins *asm.Instruction, r *registers) value {
 	op, a, b := ins.OpCode.ALUOp(), r.of[ins.Dst], value{kind: other, natural: int32(ins.Constant) >= 0}
 	constant := int64(int32(ins.Constant))

@@ -41,7 +41,7 @@ func mapSpecs() map[string]*ebpf.MapSpec {
 	return all
 }
 
-// author writes a random function. Its words on the stack are all written at the beginning and all read at the end, so that nobody else may use them.
+// author writes a random function. Its words on the stack are all written at the beginning and all read at the end, so that an overwritten one is found.
 type author struct {
 	*rand.Rand
 	depth int16 // bytes of its stack, negative: words, then a key, then a stored pointer
@@ -50,7 +50,7 @@ type author struct {
 	own   string
 }
 
-var names = []string{"single", "odd", "even", "words", "vector"} // the vector, which is everybody's, is last
+var names = []string{"single", "odd", "even", "words", "vector"} // the vector, which all share, is last
 
 func (a *author) value() asm.Register { return asm.R6 + asm.Register(a.IntN(3)) }
 
@@ -60,7 +60,7 @@ func (a *author) word() int16 { return -8 * int16(1+a.IntN(int(-a.depth/8)-2)) }
 func (a *author) key() int16     { return a.depth + 8 }
 func (a *author) pointer() int16 { return a.depth }
 
-// fresh is a label that nobody has.
+// fresh is an unused label.
 func (a *author) fresh() string {
 	a.label++
 	return fmt.Sprintf("%s_%d", a.own, a.label)
@@ -90,7 +90,7 @@ func (a *author) lookup() asm.Instructions {
 	}
 	list = append(list, asm.StoreMem(asm.R10, a.key(), asm.R1, asm.Word))
 	switch a.IntN(3) {
-	case 0: // the pointer to the key is stored, and comes from there
+	case 0: // the pointer to the key is stored and loaded again
 		list = slices.Concat(list, at(a.key(), asm.R3), asm.Instructions{asm.StoreMem(asm.R10, a.pointer(), asm.R3, asm.DWord), asm.Mov.Imm(asm.R3, 7),
 			asm.LoadMem(asm.R2, asm.R10, a.pointer(), asm.DWord), asm.LoadMapPtr(asm.R1, 0).WithReference(name)})
 	case 1:
@@ -160,7 +160,7 @@ func (a *author) body() (list asm.Instructions) {
 	for range 4 + a.IntN(8) {
 		list = append(list, a.block(3)...)
 	}
-	for _, name := range a.subs { // what nobody calls is refused
+	for _, name := range a.subs { // functions without a caller are refused
 		list = append(list, a.call(name)...)
 	}
 	list = append(list, asm.Mov.Reg(asm.R0, asm.R6))
@@ -338,7 +338,7 @@ func (m *memory) as(t *testing.T, number uint32) {
 	}
 }
 
-// othersOf are the words of all instances but one, without the vector, which is everybody's.
+// othersOf are the words of all instances but one, without the vector, which all share.
 func (m *memory) othersOf(t *testing.T, number int) (all [][]byte) {
 	t.Helper()
 	for n := range instances {
@@ -395,7 +395,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// Without the number of an instance, and with one that nobody has, nothing is found and nothing is written.
+// Without the number of an instance, and with an unused one, nothing is found and nothing is written.
 func TestNobody(t *testing.T) {
 	testutil.NeedRoot(t)
 	list := asm.Instructions{asm.StoreImm(asm.R10, -4, 0, asm.Word).WithSymbol("main")}

@@ -39,7 +39,7 @@ func TestRefuses(t *testing.T) {
 		"a map from another register": {lookupOf(load(asm.R6, "odd"), asm.Mov.Reg(asm.R1, asm.R6)), "is not seen"},
 		"a map by two paths": {lookupOf(load(asm.R1, "odd"), asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.JEq), Dst: asm.R6, Offset: 2},
 			load(asm.R1, "single")), "is not seen"},
-		"a map kept for later":     {lookupOf(load(asm.R6, "odd"), load(asm.R1, "odd")), "something else than a lookup"},
+		"a map stored for later":   {lookupOf(load(asm.R6, "odd"), load(asm.R1, "odd")), "something else than a lookup"},
 		"an element without a key": {slices.Concat(asm.Instructions{asm.LoadMapValue(asm.R1, 0, 0).WithReference("single"), asm.StoreImm(asm.R1, 0, 1, asm.Word)}, finish), "something else than a lookup"},
 		"a ring that is looked up": {lookupOf(load(asm.R1, ringName)), "calls"},
 		"a helper that writes": {slices.Concat(asm.Instructions{word, load(asm.R1, "odd")}, at(-8, asm.R2), at(-8, asm.R3), asm.Instructions{asm.Mov.Imm(asm.R4, 0),
@@ -64,11 +64,11 @@ func TestRefuses(t *testing.T) {
 			load(asm.R1, "vector"), asm.FnMapLookupElem.Call()}, finish), "is not followed"},
 		"a place that a number is taken from": {slices.Concat(at(-8, asm.R2), asm.Instructions{asm.LoadMem(asm.R3, asm.R1, 0, asm.Word), asm.Sub.Reg(asm.R2, asm.R3),
 			asm.StoreImm(asm.R2, 0, 1, asm.Word)}, finish), "is not followed"},
-		"a pointer that goes down in a loop": {slices.Concat(at(-8, asm.R2), asm.Instructions{asm.Add.Imm(asm.R2, -8), asm.StoreImm(asm.R2, 0, 1, asm.Word),
+		"a pointer that is decremented in a loop": {slices.Concat(at(-8, asm.R2), asm.Instructions{asm.Add.Imm(asm.R2, -8), asm.StoreImm(asm.R2, 0, 1, asm.Word),
 			{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.JNE), Dst: asm.R6, Offset: -3}}, finish), "the stack"},
-		"a pointer kept in a map": {slices.Concat(lookupOf(load(asm.R1, "odd"))[:5], at(-8, asm.R3), asm.Instructions{asm.StoreMem(asm.R0, 0, asm.R3, asm.DWord)}, finish),
+		"a pointer stored in a map": {slices.Concat(lookupOf(load(asm.R1, "odd"))[:5], at(-8, asm.R3), asm.Instructions{asm.StoreMem(asm.R0, 0, asm.R3, asm.DWord)}, finish),
 			"is stored"},
-		"a pointer kept at two places": {slices.Concat(at(-64, asm.R2), asm.Instructions{asm.Mov.Reg(asm.R3, asm.R1), asm.And.Imm(asm.R3, 8), asm.Add.Reg(asm.R2, asm.R3),
+		"a pointer stored at two places": {slices.Concat(at(-64, asm.R2), asm.Instructions{asm.Mov.Reg(asm.R3, asm.R1), asm.And.Imm(asm.R3, 8), asm.Add.Reg(asm.R2, asm.R3),
 			asm.StoreMem(asm.R2, 0, asm.R10, asm.DWord)}, finish), "is stored"},
 		"a caller's stack, below": {calling(at(-64, asm.R1), asm.Instructions{asm.StoreImm(asm.R1, -8, 1, asm.Word), asm.Mov.Imm(asm.R0, 0), asm.Return()}), "below what was handed over"},
 		"a caller's pointer, by two paths": {calling(slices.Concat(at(-64, asm.R1), asm.Instructions{{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.JEq), Dst: asm.R6, Offset: 1},
@@ -98,15 +98,15 @@ func TestNumberOnEveryPath(t *testing.T) {
 		list asm.Instructions
 		want int
 	}{
-		"one after the other":   {slices.Concat(one, one, finish), 1},
-		"one that may not be":   {slices.Concat(asm.Instructions{over}, one, one, finish), 2},
-		"one of two":            {slices.Concat(asm.Instructions{long}, one, asm.Instructions{around}, one, one, finish), 2},
-		"before one of two":     {slices.Concat(one, asm.Instructions{over}, one, one, finish), 1},
-		"one, and a detour":     {slices.Concat(asm.Instructions{{OpCode: over.OpCode, Dst: asm.R6, Offset: int16(2*len(one) + 4)}}, one, one, finish, asm.Instructions{back}), 2},
-		"one in each function":  {calling(one, slices.Concat(one, one, finish)), 2},
-		"none that needs it":    {slices.Concat(asm.Instructions{asm.StoreImm(asm.R10, -4, 0, asm.Word), load(asm.R1, "vector")}, at(-4, asm.R2), asm.Instructions{asm.FnMapLookupElem.Call()}, finish), 0},
-		"again in a loop":       {slices.Concat(one, asm.Instructions{{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.JNE), Dst: asm.R6, Offset: -int16(len(one) + 2)}}, finish), 1},
-		"only on another's way": {slices.Concat(asm.Instructions{over}, one, finish), 1},
+		"one after the other":  {slices.Concat(one, one, finish), 1},
+		"one that may not be":  {slices.Concat(asm.Instructions{over}, one, one, finish), 2},
+		"one of two":           {slices.Concat(asm.Instructions{long}, one, asm.Instructions{around}, one, one, finish), 2},
+		"before one of two":    {slices.Concat(one, asm.Instructions{over}, one, one, finish), 1},
+		"one, and a detour":    {slices.Concat(asm.Instructions{{OpCode: over.OpCode, Dst: asm.R6, Offset: int16(2*len(one) + 4)}}, one, one, finish, asm.Instructions{back}), 2},
+		"one in each function": {calling(one, slices.Concat(one, one, finish)), 2},
+		"none that needs it":   {slices.Concat(asm.Instructions{asm.StoreImm(asm.R10, -4, 0, asm.Word), load(asm.R1, "vector")}, at(-4, asm.R2), asm.Instructions{asm.FnMapLookupElem.Call()}, finish), 0},
+		"again in a loop":      {slices.Concat(one, asm.Instructions{{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.JNE), Dst: asm.R6, Offset: -int16(len(one) + 2)}}, finish), 1},
+		"only on another path": {slices.Concat(asm.Instructions{over}, one, finish), 1},
 	} {
 		spec := &ebpf.CollectionSpec{Maps: mapSpecs(), Programs: map[string]*ebpf.ProgramSpec{"main": {Name: "main", Instructions: c.list}}}
 		if err := Collection(spec, instances, NumberSpec()); err != nil {

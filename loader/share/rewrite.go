@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Slots on the stack that rewriting uses, in bytes below what a function has itself: the instance's number, a key, and what is in R2 to R4 during a
-// call, where that cannot be calculated again.
+// Slots on the stack that rewriting uses, in bytes below the function's own part: the instance's number, a key, and R2 to R4 during a
+// call, where their values cannot be calculated again.
 const (
 	slotNumber = 4
 	slotKey    = 8
@@ -17,7 +17,7 @@ const (
 	slots      = slotKept + 2*8
 )
 
-// nobody is the number where the instance's is not found: no element number * n + k of any map, in 32 bits, exists.
+// nobody is the number if the instance's is not found: no map has an element nobody * n + k, in 32 bits.
 const nobody = -1
 
 // notFound is -ENOENT: what a report to an instance without a ring returns.
@@ -42,7 +42,7 @@ type jump struct {
 	inOut bool
 }
 
-// late is placed after a function: what a lookup that finds nothing leaves, and the jump back.
+// late is code after a function: it sets the result of a lookup that finds nothing, and jumps back.
 type late struct {
 	from   int // jump in out
 	result int32
@@ -110,7 +110,7 @@ func (r *rewriter) findMaps() error {
 	return nil
 }
 
-// setter finds the instruction that has put into a register what a call finds there, among those that lead straight to the call; -1.
+// setter finds the instruction that sets a register's value at a call, in the straight-line code before the call; -1 if there is none.
 func (r *rewriter) setter(call int, reg asm.Register) int {
 	for i := call - 1; i >= 0 && !r.landed[i+1] && !r.starts[i+1]; i-- {
 		class := r.in[i].OpCode.Class()
@@ -124,7 +124,7 @@ func (r *rewriter) setter(call int, reg asm.Register) int {
 	return -1
 }
 
-// one copies an instruction, or puts something else into its place.
+// one copies an instruction, or emits its replacement.
 func (r *rewriter) one(i int) {
 	ins := r.in[i]
 	switch from := r.maps[i]; {
@@ -150,7 +150,7 @@ func (r *rewriter) branch(ins asm.Instruction) int {
 	return len(r.out) - 1
 }
 
-// pointTo has R2 point to a slot.
+// pointTo makes R2 point to a slot.
 func (r *rewriter) pointTo(slot int16) {
 	r.emit(asm.Mov.Reg(asm.R2, asm.R10), asm.Add.Imm(asm.R2, int32(r.slot(slot))))
 }
@@ -177,7 +177,7 @@ func (r *rewriter) loaded(call int) asm.Instruction {
 	return asm.LoadMapPtr(asm.R1, 0).WithReference(r.in[r.maps[call]].Reference())
 }
 
-// save puts so many registers from R2 on aside before a call, and returns what brings them back after it.
+// save stores a number of registers from R2 on before a call, and returns the instructions that restore them after it.
 func (r *rewriter) save(call, kept int) (restore []asm.Instruction) {
 	room := int16(slotKept)
 	for reg := asm.R2; reg < asm.R2+asm.Register(kept); reg++ {
@@ -192,8 +192,8 @@ func (r *rewriter) save(call, kept int) (restore []asm.Instruction) {
 	return restore
 }
 
-// again are instructions that put a constant, or a place on the stack, into a register once more; nil where it is something else. All paths to the
-// call have left the same.
+// again are instructions that set a register to the same constant or stack address again; nil where it holds another value. It is the same on all
+// paths to the call.
 func (r *rewriter) again(call int, reg asm.Register) []asm.Instruction {
 	i := r.setter(call, reg)
 	if i < 0 {
@@ -212,7 +212,7 @@ func (r *rewriter) again(call int, reg asm.Register) []asm.Instruction {
 	return nil
 }
 
-// lookup asks for an element of the instance's part. R3 and R4 are free: the call would overwrite them.
+// lookup looks up an element of the instance's part. R3 and R4 are free: the call would overwrite them.
 func (r *rewriter) lookup(call int) {
 	entries := r.entries[r.in[r.maps[call]].Reference()]
 	r.number(call, 1)
@@ -244,7 +244,7 @@ func (r *rewriter) report(call int) {
 	r.late = append(r.late, late{none, notFound, len(r.out)})
 }
 
-// finish puts after a function what its lookups need that find nothing: away from the path of those that do.
+// finish appends to a function the code for lookups that find nothing, away from the path of those that find an element.
 func (r *rewriter) finish() {
 	for _, l := range r.late {
 		r.jumps[l.from] = jump{to: len(r.out), inOut: true}

@@ -1,9 +1,9 @@
-// Package share lets one loaded set of programs serve many instances: the registers of all stand next to each other in one map, and a program finds
-// its packet's part of them by the instance's number.
+// Package share lets one loaded set of programs serve many instances: the registers of each are one part of common maps, and a program finds
+// its packet's part by the instance's number.
 //
-// It changes compiled instructions after they were proven as they are: a lookup of element k in an array of n elements becomes a lookup of element
-// number * n + k, and finds nothing where k is n or more, as before. So a program touches of its own part what it was proven to touch, and nothing of
-// another's. docs/process.md has the argument and its limits. Where the package does not understand a program it returns ErrNotShared, and the
+// It changes compiled instructions after their proof: a lookup of element k in an array of n elements becomes a lookup of element
+// number * n + k, and finds nothing where k is n or more, as before. So a program touches the elements of its own part that it was proven to touch, and none of
+// another part. docs/process.md has the argument and its limits. Where the package does not understand a program it returns ErrNotShared, and the
 // instance is loaded with programs of its own.
 package share
 
@@ -20,19 +20,19 @@ import (
 // ErrNotShared is wrapped where programs cannot serve several instances.
 var ErrNotShared = errors.New("the programs cannot be shared by instances")
 
-// Number is the map that holds the number of the instance whose packet a CPU works on. No program that is proven can name it: it is added afterwards.
+// Number is the map that holds the number of the instance whose packet a CPU processes. Proven programs cannot name it: it is added after the proof.
 const Number = "instance_number"
 
 // tables that are the same for all instances.
 var same = []string{"hash_crc_tables"}
 
-// Tags of maps of which there is one for all: they hold nothing from packet to packet, or what is random.
+// Tags of maps that all instances share: they hold no state from packet to packet, or only random state.
 const (
 	tagScratch = "pisa:scratch"
 	tagRandom  = "pisa:random"
 )
 
-// NumberSpec declares Number; tags are those of maps that the objects of an instance have in common.
+// NumberSpec declares Number; tags are those of maps that an instance's objects share.
 func NumberSpec(tags ...string) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: Number, Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 4, MaxEntries: 1, Tags: tags}
 }
@@ -63,7 +63,7 @@ func Collection(spec *ebpf.CollectionSpec, n int, number *ebpf.MapSpec) error {
 	return nil
 }
 
-// parts is what rewriting needs to know of the maps that instances have a part of.
+// parts describes the maps of which each instance has a part, for rewriting.
 type parts struct {
 	entries map[string]uint32 // of one instance, in arrays
 	rings   map[string]bool

@@ -63,7 +63,7 @@ func (r *registers) step(in *insn, data []byte) {
 	case class == asm.LdXClass:
 		r[in.Dst] = r.read(in, data)
 	case class == asm.StXClass && in.OpCode.Mode() == asm.AtomicMode:
-		r.forget(asm.R0, in.Src) // who exchanges is told what was there
+		r.forget(asm.R0, in.Src) // an exchange returns the old value in the source register
 	case class.IsJump() && in.OpCode.JumpOp() == asm.Call:
 		r.forget(asm.R0, asm.R1, asm.R2, asm.R3, asm.R4, asm.R5)
 	}

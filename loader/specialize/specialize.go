@@ -3,9 +3,9 @@
 // Programs read what they are configured with from a section of constants (.rodata). The kernel's verifier knows these numbers, and
 // removes code that no path reaches, but it keeps every load of a constant, every mask of it and every comparison that jumps over code
 // that is reached: a third of what a packet runs through. Here constants are followed through the registers (Wegman and Zadeck,
-// "Constant propagation with conditional branches", ACM TOPLAS 13, 1991), and what then has one outcome, or no use, goes.
+// "Constant propagation with conditional branches", ACM TOPLAS 13, 1991), and branches with one outcome and unused results are removed.
 //
-// What is removed: loads of constants, arithmetic whose result nobody reads, jumps that are always or never taken, and
+// What is removed: loads of constants, arithmetic whose result is never read, jumps that are always or never taken, and
 // instructions that no path reaches. Loads, stores and calls that a packet's path makes stay, in their order.
 package specialize
 
@@ -44,11 +44,11 @@ func Collection(spec *ebpf.CollectionSpec, data []byte) error {
 // insn is an instruction with what is found out about it.
 type insn struct {
 	asm.Instruction
-	target  int  // index of where a jump goes; -1
+	target  int  // index of a jump's target; -1
 	callee  int  // index of the function that it calls, or hands to a helper; -1
 	entry   bool // a function begins here
 	patched bool // by CO-RE, when it is loaded
-	gone    bool
+	removed bool
 	live    uint16 // registers that are read after it, one bit each
 	read    uint16 // ... that it reads
 	write   uint16
@@ -187,7 +187,7 @@ func (p program) replace(data []byte) {
 	for i := range p {
 		in := &p[i]
 		if !in.reached {
-			in.gone = true
+			in.removed = true
 			continue
 		}
 		taken, known := in.outcome()
@@ -195,11 +195,11 @@ func (p program) replace(data []byte) {
 		case in.jumps() && !in.always() && known && taken:
 			in.become(asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Ja)})
 		case in.jumps() && !in.always() && known:
-			in.gone = !in.entry
+			in.removed = !in.entry
 		case in.pure():
 			in.fold(data)
 		}
-		if !in.gone {
+		if !in.removed {
 			in.immediate()
 		}
 	}
@@ -211,13 +211,13 @@ func (in *insn) become(other asm.Instruction) {
 	in.Instruction = other
 }
 
-// pure instructions do nothing but set a register.
+// pure instructions only set a register.
 func (in *insn) pure() bool {
 	class := in.OpCode.Class()
 	return !in.patched && (class.IsALU() || in.OpCode.IsDWordLoad() || class == asm.LdXClass && in.before[in.Src].kind == address)
 }
 
-// fold makes a constant of an instruction whose result is known, where that takes no more room.
+// fold makes a constant of an instruction whose result is known, where that takes no more instructions.
 func (in *insn) fold(data []byte) {
 	after := in.before
 	after.step(in, data)
@@ -231,7 +231,7 @@ func (in *insn) fold(data []byte) {
 	}
 }
 
-// immediate writes a known second operand into the instruction, so that nobody need load it.
+// immediate writes a known second operand into the instruction, so that no instruction need load it.
 func (in *insn) immediate() {
 	class := in.OpCode.Class()
 	if in.patched || in.OpCode.Source() != asm.RegSource || !class.IsALU() && !(in.jumps() && !in.always()) {
@@ -256,17 +256,17 @@ func shifts(op asm.ALUOp) bool { return op == asm.LSh || op == asm.RSh || op == 
 
 // next is the first instruction from i on that is left.
 func (p program) next(i int) int {
-	for i < len(p) && p[i].gone {
+	for i < len(p) && p[i].removed {
 		i++
 	}
 	return i
 }
 
-// tidy leads jumps to jumps to where these go, and removes those that go where the program goes without.
+// tidy makes jumps to jumps point to the final target, and removes jumps to the next instruction.
 func (p program) tidy() (changed bool) {
 	for i := range p {
 		in := &p[i]
-		if in.gone || in.target < 0 {
+		if in.removed || in.target < 0 {
 			continue
 		}
 		at := p.next(in.target)
@@ -275,7 +275,7 @@ func (p program) tidy() (changed bool) {
 		}
 		in.target = at
 		if at == p.next(i+1) && !in.entry {
-			in.gone, changed = true, true
+			in.removed, changed = true, true
 		}
 	}
 	return p.unreachable() || changed
@@ -296,14 +296,14 @@ func (p program) unreachable() (changed bool) {
 		work = append(work, on, to, p[i].callee)
 	}
 	for i := range p {
-		if !seen[i] && !p[i].gone {
-			p[i].gone, changed = true, true
+		if !seen[i] && !p[i].removed {
+			p[i].removed, changed = true, true
 		}
 	}
 	return changed
 }
 
-// successors are where a program goes after an instruction that is left: on, and where it jumps; -1 where it does not.
+// successors are the next remaining instruction and the target of the jump; -1 if there is none.
 func (p program) successors(i int) (on, to int) {
 	in := &p[i]
 	on, to = -1, -1
@@ -363,13 +363,13 @@ func (in *insn) writes() uint16 {
 // needs are the registers that must be right before an instruction.
 func (in *insn) needs() uint16 { return in.live&^in.write | in.read }
 
-// sweep removes what sets a register that nobody reads.
+// sweep removes instructions that set a register that is not read.
 func (p program) sweep() (changed bool) {
 	p.liveness()
 	for i := range p {
 		in := &p[i]
-		if !in.gone && !in.entry && in.pure() && in.live&(1<<in.Dst) == 0 {
-			in.gone, changed = true, true
+		if !in.removed && !in.entry && in.pure() && in.live&(1<<in.Dst) == 0 {
+			in.removed, changed = true, true
 		}
 	}
 	return changed
@@ -383,7 +383,7 @@ func (p program) liveness() {
 	for changed := true; changed; {
 		changed = false
 		for i := len(p) - 1; i >= 0; i-- {
-			if p[i].gone {
+			if p[i].removed {
 				continue
 			}
 			var live uint16
@@ -406,14 +406,14 @@ func (p program) encode() (asm.Instructions, error) {
 	raw, at := make([]int, len(p)), 0
 	for i := range p {
 		raw[i] = at
-		if !p[i].gone {
+		if !p[i].removed {
 			at += int(p[i].Width())
 		}
 	}
 	var list asm.Instructions
 	for i := range p {
 		in := &p[i]
-		if in.gone {
+		if in.removed {
 			continue
 		}
 		if in.target >= 0 {

@@ -50,7 +50,7 @@ func calculation(r *rand.Rand) asm.Instruction {
 	return in
 }
 
-// jump goes so many instructions forward.
+// jump skips a number of instructions.
 func jump(r *rand.Rand, width int16) asm.Instruction {
 	ops := []asm.JumpOp{asm.JEq, asm.JNE, asm.JGT, asm.JGE, asm.JLT, asm.JLE, asm.JSet, asm.JSGT, asm.JSGE, asm.JSLT, asm.JSLE}
 	class := []asm.Class{asm.JumpClass, asm.Jump32Class}[r.IntN(2)]
@@ -70,7 +70,7 @@ func width(list asm.Instructions) (n int16) {
 	return n
 }
 
-// block is some instructions, or some behind a jump, or two ways of which one is gone.
+// block is some instructions, or some after a jump, or two branches of which one is never taken.
 func block(r *rand.Rand, depth int) (list asm.Instructions) {
 	for range 1 + r.IntN(4) {
 		if r.IntN(3) == 0 {
@@ -162,7 +162,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// TestLeaves names what goes and what stays: a jump over code that another path reaches, a function that nobody calls any more.
+// TestLeaves lists removed and remaining code: a jump over code that another path reaches, a function without callers.
 func TestLeaves(t *testing.T) {
 	data := make([]byte, constants)
 	data[0] = 1
@@ -195,7 +195,7 @@ func TestLeaves(t *testing.T) {
 			t.Errorf("instruction %d is %v, not %v", i, short[i], want[i])
 		}
 	}
-	whole[8].OpCode = asm.OpCode(asm.JumpClass).SetJumpOp(asm.Ja).SetSource(asm.RegSource) // to where a register says
+	whole[8].OpCode = asm.OpCode(asm.JumpClass).SetJumpOp(asm.Ja).SetSource(asm.RegSource) // to the address in a register
 	if _, err := Program(whole, data); !errors.Is(err, errForeign) {
 		t.Errorf("an unknown instruction: %v", err)
 	}

@@ -1,4 +1,4 @@
-// Package status lists what of xdpmon is on the interfaces of this host, whoever holds it.
+// Package status lists the programs of xdpmon on the interfaces of this host, of any process.
 package status
 
 import (
@@ -26,7 +26,7 @@ type Attachment struct {
 	Index     int    `json:"index"`
 	attach.Occupant
 	Instance ebpf.MapID `json:"instance"` // attachments with the same number share their registers
-	// Part tells instances apart that share programs and maps: their number in these, from 1 on; 0 where an instance has its own.
+	// Part is the number, from 1 on, of an instance among those that share its programs and maps; 0 where it shares none.
 	Part       int      `json:"part,omitempty"`
 	Algorithms []string `json:"algorithms"`
 	Pin        string   `json:"pin,omitempty"`
@@ -110,7 +110,7 @@ func describeLink(l link.Link, info *link.Info) (ourLink, bool) {
 	return o, err == nil && attach.IsOurs(pi)
 }
 
-// hereAttached goes through the interfaces of this network namespace.
+// hereAttached lists the attachments on the interfaces of this network namespace.
 func hereAttached(links []ourLink) []Attachment {
 	var found []Attachment
 	all, _ := netlink.LinkList()
@@ -149,7 +149,7 @@ func elsewhere(links []ourLink, here []Attachment) []Attachment {
 		}
 		info := Attachment{Index: l.index, Pin: l.pin, Problem: "on an interface of another network namespace"}
 		if l.index == 0 {
-			info.Problem = "on no interface any more: that has vanished, or the program was detached"
+			info.Problem = "on no interface any more: it was removed, or the program was detached"
 		}
 		info.Occupant = attach.Occupant{Hook: hookOf(l.via), Direction: l.dir, Via: l.via, Program: l.prog, Link: l.id}
 		info.Identify()
@@ -176,7 +176,7 @@ func watchers() []Attachment {
 	return found
 }
 
-// idlePins lists pinned instances that nothing feeds: their interfaces have gone.
+// idlePins lists pinned instances without packets: their interfaces were removed.
 func idlePins(root string, found []Attachment) []Attachment {
 	var idle []Attachment
 	for _, name := range pin.Names(root) {
@@ -202,7 +202,7 @@ func hookOf(via string) attach.Hook {
 	return attach.HookTC
 }
 
-// fromProgram fills in what the program's maps tell: which instance it belongs to, and how much that has seen.
+// fromProgram adds the data in the program's maps: its instance, and the packets that this has seen.
 func (a *Attachment) fromProgram(chains map[ebpf.MapID]*chainOf) {
 	number := 0
 	if text, shared := strings.CutPrefix(a.Name, loader.GateName); shared {
@@ -318,7 +318,7 @@ type chainOf struct {
 }
 
 // chainsByInstance finds the algorithms of each chain: their programs read the same control word's neighbours,
-// so they are told by the maps they share with it.
+// so they are recognised by the maps they share with it.
 func chainsByInstance() map[ebpf.MapID]*chainOf {
 	scratch, control := map[ebpf.MapID]*chainOf{}, map[ebpf.MapID]ebpf.MapID{}
 	for id := ebpf.ProgramID(0); ; {

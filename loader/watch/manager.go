@@ -17,42 +17,42 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// Options say how a Manager attaches and what it does when interfaces come and go.
+// Options configure how a Manager attaches and what it does when interfaces appear and are removed.
 type Options struct {
 	Attach attach.Options
-	// Reattach attaches again when an interface of a name that was lost comes back.
+	// Reattach attaches again when an interface with the name of a removed one appears.
 	Reattach bool
-	// Pin keeps the attachments beyond this process; nil for none. The caller opens, matches and closes it.
+	// Pin keeps the attachments after this process ends; nil for none. The caller opens, matches and closes it.
 	Pin *pin.Pin
-	// Changed is called after an attachment ended or came back, with the name it was attached by.
+	// Changed is called after an attachment ended or was made again, with the interface's name when it was attached.
 	Changed func(iface string, attached bool)
 }
 
-// Manager keeps the attachments of one instance to several interfaces. An interface that vanishes ends its own
-// attachment with a message, and nothing else; when one of its name comes back it is attached to again.
+// Manager holds the attachments of one instance to several interfaces. The removal of an interface ends its own
+// attachment with a notice, and no other; when one of its name appears it is attached to again.
 //
-// It works in the network namespace of the thread that called NewManager, wherever it is called from later.
+// It works in the network namespace of the thread that called NewManager, whichever thread calls it later.
 type Manager struct {
 	src  attach.Source
 	opts Options
 
 	mu       sync.Mutex
-	attached map[string]*attach.Attachment // by the name attached by; nil: waiting for it to come back
+	attached map[string]*attach.Attachment // by name when attached; nil: waiting for the interface to reappear
 	stop     func()                        // ends the watching and waits for that; nil unless Start succeeded
 	watcher  *watcher                      // likewise
 	tasks    chan func()                   // for the goroutine that watches, which is in the right namespace
 	poll     time.Duration
-	changes  []change // not yet told
+	changes  []change // not yet passed to Options.Changed
 }
 
-// change is what Options.Changed is told.
+// change holds the arguments of a call of Options.Changed.
 type change struct {
 	iface    string
 	attached bool
 }
 
-// alivePoll is how soon a detachment by another command is noticed: the kernel announces none. A hypervisor
-// has 200 interfaces to ask for.
+// alivePoll is the interval of checks for detachments by other commands, which the kernel does not announce. A hypervisor
+// has 200 interfaces to check.
 const alivePoll = 3 * time.Second
 
 // NewManager makes a manager without attachments.
@@ -65,7 +65,7 @@ func (m *Manager) Attach(ifaces ...string) error {
 	return m.inside(func() error { return m.attachAll(ifaces) })
 }
 
-// inside runs f in the manager's namespace: that of the caller before Start, and of the goroutine that watches afterwards.
+// inside runs f in the manager's namespace: on the caller's thread before Start, and on the watching goroutine afterwards.
 func (m *Manager) inside(f func() error) error {
 	m.mu.Lock()
 	started := m.stop != nil
@@ -98,7 +98,7 @@ func (m *Manager) attachAll(ifaces []string) error {
 	return nil
 }
 
-// follow watches what was attached after Start.
+// follow watches interfaces that are attached after Start.
 func (m *Manager) follow(names []string) error {
 	if m.stop == nil {
 		return nil
@@ -111,7 +111,7 @@ func (m *Manager) follow(names []string) error {
 	return nil
 }
 
-// Detach ends the attachments of interfaces, for good: they are not attached to again.
+// Detach ends the attachments of interfaces permanently: they are not attached to again.
 func (m *Manager) Detach(ifaces ...string) error {
 	return m.inside(func() error { return m.detachAll(ifaces) })
 }
@@ -164,7 +164,7 @@ func (m *Manager) undo(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Commit brings the pin up to date after other programs have taken the place of those that it has.
+// Commit updates the pin after its programs were exchanged.
 func (m *Manager) Commit() error {
 	return m.inside(func() error {
 		m.mu.Lock()
@@ -173,7 +173,7 @@ func (m *Manager) Commit() error {
 	})
 }
 
-// commit brings the pin up to date with the attachments there are.
+// commit updates the pin with the current attachments.
 func (m *Manager) commit() error {
 	if m.opts.Pin == nil {
 		return nil
@@ -205,8 +205,8 @@ func (m *Manager) live() []*attach.Attachment {
 	return list
 }
 
-// Start begins to watch the interfaces that are attached to; it returns when nothing can be missed any more, and
-// then needs no privilege that Drop takes away. Close ends it.
+// Start starts watching the attached interfaces; after it returns no event is missed, and no privilege is needed that Drop
+// removes. Close ends it.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,7 +263,7 @@ func (m *Manager) run(ns namespace.Handle, ready chan<- error, events <-chan Eve
 }
 
 func (m *Manager) handle(e Event) {
-	defer m.tell()
+	defer m.notifyChanges()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch e.Kind {
@@ -272,9 +272,9 @@ func (m *Manager) handle(e Event) {
 	case Appeared:
 		m.found(e)
 	case Renamed:
-		m.say("%s; measuring goes on", e)
+		m.notify("%s; measuring continues", e)
 	default:
-		m.say("%s", e)
+		m.notify("%s", e)
 		m.retry(e)
 	}
 }
@@ -286,7 +286,7 @@ func (m *Manager) retry(e Event) {
 	}
 }
 
-// lost ends the attachment of an interface that is gone, by its index: it may have been renamed before.
+// lost ends the attachment of a removed interface, by its index: it may have been renamed before.
 func (m *Manager) lost(e Event) {
 	for name, a := range m.attached {
 		if a != nil && a.IfIndex == e.Index {
@@ -297,17 +297,17 @@ func (m *Manager) lost(e Event) {
 	}
 }
 
-// end closes an attachment with a message. Its programs are off the interface, so errors say nothing new.
+// end closes an attachment with a message. Its programs are already detached, so errors are ignored.
 func (m *Manager) end(name string, a *attach.Attachment, why string) {
 	_ = a.Close()
-	m.say("%s: the attachment of %s has ended", why, name)
+	m.notify("%s: the attachment of %s has ended", why, name)
 	m.recommit()
 	m.changed(name, false)
 }
 
 func (m *Manager) sayWaiting(name string) {
 	if m.opts.Reattach {
-		m.say("waiting for interface %s to return", name)
+		m.notify("waiting for interface %s to return", name)
 	}
 }
 
@@ -317,24 +317,24 @@ func (m *Manager) found(e Event) {
 	}
 	a, err := m.attachment(e.Name)
 	if err != nil {
-		m.say("%s, but attaching to it failed: %v", e, err)
+		m.notify("%s, but attaching to it failed: %v", e, err)
 		return
 	}
 	m.attached[e.Name] = a
-	m.say("%s: attached to it again", e)
+	m.notify("%s: attached to it again", e)
 	m.recommit()
 	m.changed(e.Name, true)
 }
 
 func (m *Manager) recommit() {
 	if err := m.commit(); err != nil {
-		m.say("the pin could not be brought up to date: %v", err)
+		m.notify("updating the pin failed: %v", err)
 	}
 }
 
-// checkAlive notices programs that another command took off, and interfaces that went before Start.
+// checkAlive detects programs that another command detached, and interfaces that were removed before Start.
 func (m *Manager) checkAlive() {
-	defer m.tell()
+	defer m.notifyChanges()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, a := range m.attached {
@@ -350,7 +350,7 @@ func (m *Manager) checkAlive() {
 	}
 }
 
-func (m *Manager) say(format string, args ...any) {
+func (m *Manager) notify(format string, args ...any) {
 	if m.opts.Attach.Notice != nil {
 		m.opts.Attach.Notice(format, args...)
 	}
@@ -360,8 +360,8 @@ func (m *Manager) changed(name string, attached bool) {
 	m.changes = append(m.changes, change{name, attached})
 }
 
-// tell calls Changed without the lock: it may ask the manager something.
-func (m *Manager) tell() {
+// notifyChanges calls Changed without the lock: it may call the manager.
+func (m *Manager) notifyChanges() {
 	m.mu.Lock()
 	changes := m.changes
 	m.changes = nil
@@ -373,13 +373,13 @@ func (m *Manager) tell() {
 	}
 }
 
-// Close stops watching and ends all attachments; pinned ones go on running without this process.
+// Close stops watching and ends all attachments; pinned ones stay attached without this process.
 func (m *Manager) Close() error {
 	if m.stop != nil {
 		m.stop()
 	}
 	if m.opts.Pin != nil {
-		m.checkAlive() // what was detached a moment ago must not stay pinned
+		m.checkAlive() // an attachment that was detached a moment ago must not stay pinned
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -398,7 +398,7 @@ func (m *Manager) Close() error {
 	return errors.Join(errs...)
 }
 
-// enter puts the calling goroutine into the manager's namespace.
+// enter moves the calling thread into the manager's namespace.
 func enter(ns namespace.Handle) error {
 	defer ns.Close()
 	return privilege.Explain(ns.Enter())

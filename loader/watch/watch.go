@@ -1,4 +1,4 @@
-// Package watch keeps a chain attached to interfaces that come and go.
+// Package watch keeps a chain attached to interfaces that are removed and appear again.
 package watch
 
 import (
@@ -31,13 +31,13 @@ type Event struct {
 	Index   int
 }
 
-// String is the event as an operator reads it.
+// String is the event as a message for the operator.
 func (e Event) String() string {
 	switch e.Kind {
 	case Renamed:
 		return fmt.Sprintf("interface %s was renamed to %s", e.Name, e.NewName)
 	case Gone:
-		return fmt.Sprintf("interface %s has gone", e.Name)
+		return fmt.Sprintf("interface %s was removed", e.Name)
 	case Appeared:
 		return fmt.Sprintf("interface %s has appeared", e.Name)
 	}
@@ -45,8 +45,8 @@ func (e Event) String() string {
 }
 
 // watch reports what happens to interfaces of the given names, until ctx ends; then the channel is closed. A name need
-// not exist yet, and the watcher takes further ones. Nothing is lost when messages are: after an overrun the interfaces are listed and compared
-// with what was known. It watches the network namespace of the calling thread.
+// not exist yet, and the watcher takes further ones. Lost messages lose no event: after an overrun the interfaces are listed and compared
+// with the known ones. It watches the network namespace of the calling thread.
 func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) {
 	w := &watcher{wanted: names, known: map[int]links.Change{}}
 	if err := w.open(); err != nil {
@@ -57,7 +57,7 @@ func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) 
 	return events, w, nil
 }
 
-// watcher reads what happens in the caller's namespace; its goroutine may run on any thread.
+// watcher reads the events of the caller's namespace; its goroutine may run on any thread.
 type watcher struct {
 	mu     sync.Mutex
 	wanted []string
@@ -91,7 +91,7 @@ func (w *watcher) run(ctx context.Context, out chan<- Event) {
 	}
 }
 
-// receive waits for changes and returns what they mean.
+// receive waits for changes and returns them as events.
 func (w *watcher) receive(ctx context.Context) []Event {
 	list, missed, err := w.links.Next(ctx)
 	switch {
@@ -113,7 +113,7 @@ func (w *watcher) receive(ctx context.Context) []Event {
 	return events
 }
 
-// recover lists the interfaces until that succeeds: what is known must not stay wrong until the next message.
+// recover lists the interfaces until that succeeds: known must not stay wrong until the next message.
 func (w *watcher) recover(ctx context.Context) []Event {
 	for ctx.Err() == nil {
 		if events, err := w.resync(); err == nil {
@@ -153,7 +153,7 @@ func (w *watcher) forget(name string) {
 	}
 }
 
-// apply takes in the state of an interface and returns what that changes.
+// apply records the state of an interface and returns the resulting events.
 func (w *watcher) apply(now links.Change) []Event {
 	before, known := w.known[now.Index]
 	if !known {
@@ -190,7 +190,7 @@ func (w *watcher) remove(index int) []Event {
 	return []Event{{Kind: Gone, Name: before.Name, Index: index}}
 }
 
-// resync lists the interfaces and returns what differs from what was known.
+// resync lists the interfaces and returns their differences from the known ones.
 func (w *watcher) resync() ([]Event, error) {
 	list, err := w.links.List()
 	if err != nil {

@@ -48,12 +48,12 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	lab.Sh(t, "ip link set %s name xdpmon-z0", lab.Near)
 	expect(t, events, "interface xdpmon-a0 was renamed to xdpmon-z0")
 	lab.Sh(t, "ip link del xdpmon-z0")
-	expect(t, events, "interface xdpmon-z0 has gone")
+	expect(t, events, "interface xdpmon-z0 was removed")
 	lab.Sh(t, "ip link add xdpmon-other type veth peer name xdpmon-c0")
 	expect(t, events, "interface xdpmon-c0 has appeared")
 	cancel()
 	if e, open := <-events; open {
-		t.Errorf("an event nobody asked for: %s", e)
+		t.Errorf("unexpected event: %s", e)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestWatchFindsWhatItMissed(t *testing.T) {
 		got = append(got, e.String())
 	}
 	slices.Sort(got)
-	want := []string{"interface xdpmon-a0 has appeared", "interface xdpmon-a0 has gone", "interface xdpmon-b0 has gone"}
+	want := []string{"interface xdpmon-a0 has appeared", "interface xdpmon-a0 was removed", "interface xdpmon-b0 was removed"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -115,9 +115,9 @@ func TestInterfaceGoesAndComesBack(t *testing.T) {
 	if got := lab.SeenBy(t, inst); got != 11 {
 		t.Errorf("%d packets counted, want 11", got)
 	}
-	for _, want := range []string{"interface xdpmon-a0 has gone: the attachment of xdpmon-a0 has ended", "attached to it again"} {
+	for _, want := range []string{"interface xdpmon-a0 was removed: the attachment of xdpmon-a0 has ended", "attached to it again"} {
 		if !strings.Contains(j.Text(), want) {
-			t.Errorf("did not say %q:\n%s", want, j.Text())
+			t.Errorf("no notice %q:\n%s", want, j.Text())
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestRenamedInterfaceIsMeasuredOn(t *testing.T) {
 	}
 	lab.Sh(t, "ip link del xdpmon-z0")
 	j.Wait(t, lab.Near+" false")
-	if !strings.Contains(j.Text(), "renamed to xdpmon-z0; measuring goes on") {
+	if !strings.Contains(j.Text(), "renamed to xdpmon-z0; measuring continues") {
 		t.Error(j.Text())
 	}
 }
@@ -162,7 +162,7 @@ func TestWithoutReattachItStaysEnded(t *testing.T) {
 	lab.NothingLeft(t, lab.Near)
 }
 
-// Another process runs `xdpmon detach`: the manager notices and says so.
+// Another process runs `xdpmon detach`: the manager detects and reports it.
 func TestDetachEndsARunningAttachment(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -204,7 +204,7 @@ func TestManagerAttachesAllOrNone(t *testing.T) {
 	lab.NothingLeft(t, lab.Near)
 }
 
-// A start that fails, here for want of descriptors, ends like any other: Close returns and nothing stays.
+// A start that fails, here without descriptors, ends like any other: Close returns and nothing stays attached.
 func TestFailedStartCanBeClosed(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -303,7 +303,7 @@ func TestWatcherStates(t *testing.T) {
 	}
 }
 
-// statusHere is Status without what other tests on this machine have attached in their namespaces.
+// statusHere is Status without the attachments of other tests on this machine in their namespaces.
 func statusHere(t *testing.T) []status.Attachment {
 	t.Helper()
 	info, err := status.List()

@@ -15,8 +15,8 @@ const (
 	laneRules = 256 // fewer are small in any form
 )
 
-// laneStride is how many bits a branch to cells takes: so many that most rules end in a cell and few cells have more than there is room for,
-// and so few that cells are no larger than other branches; 0 where that does not fit, or where one branch holds all.
+// laneStride is the number of bits of a branch to cells: large enough that most rules end in a cell and few cells overflow, and small enough
+// that cells take no more memory than other branches; 0 where no stride does both, or where one branch holds all rules.
 func laneStride(rules []Rule, at, shared, longest int) int {
 	if len(rules) < laneRules || shared > at {
 		return 0
@@ -42,7 +42,7 @@ func laneStride(rules []Rule, at, shared, longest int) int {
 	return 0
 }
 
-// roomy is the number of rules that are shorter than a cell, or in one that has room for all of its own.
+// roomy is the number of rules that are shorter than a cell, or in a cell that holds all of its rules.
 func roomy(rules []Rule, at, stride int) (n int) {
 	var last uint32
 	inside := 0
@@ -67,14 +67,14 @@ func roomy(rules []Rule, at, stride int) (n int) {
 	return n
 }
 
-// lane is a prefix of the bits of a cell and what stands behind it.
+// lane is a prefix of the bits of a cell and the rules below it.
 type lane struct {
 	bits, mask uint32
 	rules      []Rule // that take more bits than a cell has
 	value      uint32
 }
 
-// lanesOf are the lanes of the rules behind at bits, the longest first, and the value around them; nil if there is no room for them.
+// lanesOf are the lanes of the rules after at bits, the longest first, and the value of the prefix around them; nil if they do not fit into a cell.
 func lanesOf(p part, at int) ([]lane, uint32) {
 	rules, value := p.rules, p.value
 	if len(rules) > 0 && rules[0].Bits == at {
@@ -105,7 +105,7 @@ func laneOf(r Rule, at int) lane {
 	return lane{bits: r.Key.take(at, laneBits) & mask, mask: mask, value: r.Value}
 }
 
-// around is the value of the longest of the lanes that bits are in. Outer lanes come before inner ones.
+// around is the value of the longest of the lanes that contain bits. Outer lanes precede inner ones.
 func around(lanes []lane, bits, value uint32) uint32 {
 	for _, l := range lanes {
 		if bits&l.mask == l.bits {
@@ -116,7 +116,7 @@ func around(lanes []lane, bits, value uint32) uint32 {
 }
 
 func (b *builder) lanes(rules []Rule, at, stride int, value uint32, step int) (uint32, bool) {
-	base, ok := b.room(cellWords << stride)
+	base, ok := b.alloc(cellWords << stride)
 	if !ok {
 		return 0, false
 	}
@@ -138,7 +138,7 @@ func (b *builder) cell(base int, p part, at, step int) bool {
 	b.words[base], b.words[base+1], b.words[base+2] = zeros, ones, value
 	b.deepest = max(b.deepest, step)
 	if len(lanes) > 0 {
-		word, ok := b.behind(lanes, at+laneBits, step)
+		word, ok := b.next(lanes, at+laneBits, step)
 		b.words[base+3] = word
 		return ok
 	}
@@ -150,7 +150,8 @@ func (b *builder) cell(base int, p part, at, step int) bool {
 	return ok
 }
 
-// patterns are the bits that have to be 0 and that have to be 1 for each lane, a byte each. In a lane that is not used, all have to be both.
+// patterns are the bits that must be 0 and those that must be 1 for each lane, a byte each. In an unused lane every bit must be both, so it never
+// matches.
 func patterns(lanes []lane) (zeros, ones uint32) {
 	zeros, ones = ^uint32(0), ^uint32(0)
 	for i, l := range lanes {
@@ -160,12 +161,12 @@ func patterns(lanes []lane) (zeros, ones uint32) {
 	return zeros, ones
 }
 
-// behind is the word for what stands behind lanes: of the only one, or of a list.
-func (b *builder) behind(lanes []lane, at, step int) (uint32, bool) {
+// next is the word for the nodes below lanes: the node of a single lane, or a list.
+func (b *builder) next(lanes []lane, at, step int) (uint32, bool) {
 	if len(lanes) == 1 {
 		return b.node(lanes[0].rules, at, lanes[0].value, step)
 	}
-	base, ok := b.room(len(lanes))
+	base, ok := b.alloc(len(lanes))
 	if !ok {
 		return 0, false
 	}
@@ -177,7 +178,7 @@ func (b *builder) behind(lanes []lane, at, step int) (uint32, bool) {
 	return list | uint32(base), true
 }
 
-// cell is where the cell at base sends the next eight bits, and how many of them it takes.
+// cell looks the next eight bits up in the cell at base; it returns the word that follows and the number of bits used.
 func (t *Trie) cell(base, next uint32) (word uint32, taken int) {
 	zeros, ones, word := t.Words[base], t.Words[base+1], t.Words[base+3]
 	for i := range uint32(laneCount) {

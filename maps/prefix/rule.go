@@ -1,5 +1,5 @@
 // Package prefix is userspace's side of a prefix table (bpf/include/prefix.h): longest prefix match over a plain array, built here and
-// replaced as a whole while packets come. It names no algorithm.
+// replaced as a whole while packets arrive. It names no algorithm.
 package prefix
 
 import (
@@ -14,7 +14,7 @@ import (
 
 // Errors of rules and tables.
 var (
-	// ErrRule is wrapped for a rule that no table takes.
+	// ErrRule is wrapped for a rule that is invalid for any table.
 	ErrRule = errors.New("not a rule of a prefix table")
 	// ErrFull is wrapped when a set of rules takes more words than a table has.
 	ErrFull = errors.New("the prefix table is full")
@@ -26,7 +26,7 @@ const MaxValue = 1<<31 - 1
 // Key is what is looked up: bits from the top.
 type Key struct{ High, Low uint64 }
 
-// KeyOf is an address as packets look it up: IPv4 and IPv6 belong into tries of their own.
+// KeyOf is an address as packets look it up: IPv4 and IPv6 need separate tries.
 func KeyOf(a netip.Addr) Key {
 	if a.Is4() {
 		b := a.As4()
@@ -39,7 +39,7 @@ func KeyOf(a netip.Addr) Key {
 // Word is a number of 32 bits as a key: an interface, a mark.
 func Word(n uint32) Key { return Key{High: uint64(n) << 32} }
 
-// Rule gives a value to what begins with the first Bits bits of a key, in one of the table's tries.
+// Rule gives a value to all keys with the same first Bits bits, in one of the table's tries.
 type Rule struct {
 	Root  int
 	Key   Key
@@ -82,7 +82,7 @@ func (k Key) common(o Key) int {
 	return 64 + bits.LeadingZeros64(k.Low^o.Low)
 }
 
-// take returns n bits behind the first from; n is at most 32.
+// take returns the n bits that follow the first from bits; n is at most 32.
 func (k Key) take(from, n int) uint32 {
 	high, low := k.High, k.Low
 	switch {
@@ -98,7 +98,7 @@ func compare(a, b Rule) int {
 	return cmp.Or(a.Root-b.Root, cmp.Compare(a.Key.High, b.Key.High), cmp.Compare(a.Key.Low, b.Key.Low), a.Bits-b.Bits)
 }
 
-// sorted are checked rules, by root and key, outer before inner. Bits behind a prefix are cleared.
+// sorted are checked rules, by root and key, outer before inner. Bits after a prefix are cleared.
 func sorted(roots int, rules []Rule) ([]Rule, error) {
 	all := slices.Clone(rules)
 	for i := range all {

@@ -9,11 +9,11 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-// Tag is what PREFIX_TABLE puts on its map.
+// Tag is the tag that PREFIX_TABLE gives its map.
 const Tag = "pisa:prefix"
 
-// start is the word at which the first half begins: the head stands alone in its cache line, and what is aligned in a version is aligned in
-// both halves, which are multiples of it.
+// start is the word at which the first half begins: the head has a cache line of its own. Halves are multiples of start, so that aligned words of
+// a version are aligned in either half.
 const start = 16
 
 // Table is a loaded prefix table. One goroutine changes it.
@@ -24,10 +24,10 @@ type Table struct {
 	current *Trie
 }
 
-// MaxWords is what a version may have at most.
+// MaxWords is the largest number of words of a version.
 const MaxWords = (baseMask + 1 - start) / 2 / start * start
 
-// Size gives a table of an object room for versions of n words.
+// Size sets the size of an object's table for versions of n words.
 func Size(spec *ebpf.CollectionSpec, name string, words int) error {
 	ms, ok := spec.Maps[name]
 	if !ok {
@@ -40,7 +40,7 @@ func Size(spec *ebpf.CollectionSpec, name string, words int) error {
 	return nil
 }
 
-// Open takes a loaded table. What an earlier process left in it stays until Replace.
+// Open opens a loaded table. The content from an earlier process stays until Replace.
 func Open(set *maps.Set, name string) (*Table, error) {
 	a, err := set.Array(name)
 	if err != nil {
@@ -57,11 +57,11 @@ func Open(set *maps.Set, name string) (*Table, error) {
 // Words that a version may have.
 func (t *Table) Words() int { return t.half }
 
-// Current is the version that packets are looked up in; nil before the first of this process.
+// Current is the version in which packets are looked up; nil before this process' first Replace.
 func (t *Table) Current() *Trie { return t.current }
 
-// Replace puts a set of rules in the place of the one before, for all roots at once: a packet is looked up in the old one or in the new
-// one. What is refused changes nothing. When it returns no packet is in the old one.
+// Replace replaces the set of rules, for all roots at once: a packet is looked up either in the old or in the new set. After an error the old
+// set stays. When it returns no packet uses the old set.
 func (t *Table) Replace(roots int, rules []Rule) error {
 	trie, err := Build(roots, rules, t.half)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *Table) Put(trie *Trie) error {
 	return nil
 }
 
-// settle returns when no packet is in the version before. Nobody closes a table, so it keeps no descriptor for it.
+// settle returns when no packet uses the earlier version. Tables are not closed, so it opens the barrier for this call only.
 func settle() error {
 	b, err := maps.NewBarrier()
 	if err != nil {

@@ -17,25 +17,25 @@ const (
 	baseMask   = 1<<countShift - 1
 	maxCompare = 32
 	maxStride  = 20
-	forced     = 8 // bits a step that are always enough: steps * forced are all there are
+	forced     = 8 // bits a step that always suffice: steps * forced is the length of a key
 )
 
 // Trie is a set of rules as words: the roots first. Bases count from its beginning.
 type Trie struct {
 	Words []uint32
 	Roots int
-	Steps int // most that a lookup takes behind the root
+	Steps int // most steps of a lookup after the root
 }
 
-// densities are words of a branch for each rule behind it. Wide strides take fewer steps, but where the table outgrows the cache of a core, each
-// step costs more than two in a smaller one do: so each but the last is for tries up to so many words (half a MiB, and one).
+// densities are the words of a branch for each rule below it. Wide strides take fewer steps, but in a table larger than a core's cache one
+// step costs more than two in a smaller table: so each density but the last is for tries up to its number of words (half a MiB, and one).
 var densities = []struct {
 	fill  float64
 	words int
 }{{8, 1 << 17}, {4, 1 << 18}, {2, baseMask + 1}}
 
-// Build makes a trie of rules for roots tries in one. most bounds its words (0: what a word can reach): where it does not fit, it is made again with
-// smaller strides, which cost steps.
+// Build makes one trie of rules with a number of roots. most bounds its words (0: as many as a word can address): where it does not fit, it is
+// built again with smaller strides, which take more steps.
 func Build(roots int, rules []Rule, most int) (*Trie, error) {
 	all, err := sorted(roots, rules)
 	if err != nil {
@@ -57,7 +57,7 @@ func Build(roots int, rules []Rule, most int) (*Trie, error) {
 
 // builder makes one trie.
 type builder struct {
-	fill    float64 // words of a branch for each rule behind it
+	fill    float64 // words of a branch for each rule below it
 	most    int
 	words   []uint32
 	need    int
@@ -65,7 +65,7 @@ type builder struct {
 }
 
 func (b *builder) build(roots int, rules []Rule) bool {
-	if _, ok := b.room(roots); !ok {
+	if _, ok := b.alloc(roots); !ok {
 		return false
 	}
 	for root := range roots {
@@ -82,8 +82,8 @@ func (b *builder) build(roots int, rules []Rule) bool {
 	return true
 }
 
-// room appends n words, so that what is small lies in one cache line.
-func (b *builder) room(n int) (base int, ok bool) {
+// alloc appends n words, aligned so that small blocks are in one cache line.
+func (b *builder) alloc(n int) (base int, ok bool) {
 	align := 1 << bits.Len(uint(min(n, 16)-1))
 	base = (len(b.words) + align - 1) &^ (align - 1)
 	if b.need = base + n; b.need > b.most {
@@ -93,7 +93,7 @@ func (b *builder) room(n int) (base int, ok bool) {
 	return base, true
 }
 
-// node is the word for what all rules have in common, behind at bits of the key; value is that of the rule around them.
+// node is the word for a set of rules, after at bits of the key; value is that of the prefix around them.
 func (b *builder) node(rules []Rule, at int, value uint32, step int) (uint32, bool) {
 	if len(rules) > 0 && rules[0].Bits == at {
 		value, rules = rules[0].Value, rules[1:]
@@ -103,7 +103,7 @@ func (b *builder) node(rules []Rule, at int, value uint32, step int) (uint32, bo
 		return value, true
 	}
 	shared, longest := span(rules)
-	least := max(1, longest-at-forced*(steps-1-step)) // bits that this step has to take
+	least := max(1, longest-at-forced*(steps-1-step)) // bits that this step must take
 	if n := min(shared-at, maxCompare); n >= least && n > 1 {
 		return b.compare(rules, at, n, value, step)
 	}
@@ -133,7 +133,7 @@ func span(rules []Rule) (shared, longest int) {
 }
 
 func (b *builder) compare(rules []Rule, at, n int, value uint32, step int) (uint32, bool) {
-	base, ok := b.room(3)
+	base, ok := b.alloc(3)
 	if !ok {
 		return 0, false
 	}
@@ -146,7 +146,7 @@ func (b *builder) compare(rules []Rule, at, n int, value uint32, step int) (uint
 }
 
 func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (uint32, bool) {
-	base, ok := b.room(1 << stride)
+	base, ok := b.alloc(1 << stride)
 	if !ok {
 		return 0, false
 	}
@@ -160,13 +160,13 @@ func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (
 	return onward | uint32(stride-1)<<countShift | uint32(base), true
 }
 
-// part is what of a set of rules lies behind some bits: the rules that are as long at least, and the value of the longest shorter one.
+// part is the part of a set of rules that begins with some bits: the rules that are at least as long, and the value of the longest shorter one.
 type part struct {
 	rules []Rule
 	value uint32
 }
 
-// divided are the parts of rules by stride bits behind at.
+// divided are the parts of rules by the stride bits after at.
 func divided(rules []Rule, at, stride int, value uint32) []part {
 	parts := make([]part, 1<<stride)
 	for i := range parts {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exact is longest prefix match as one defines it: all prefixes, the longest first.
+// exact is longest prefix match by its definition: all prefixes, the longest first.
 type exact map[int]map[netip.Prefix]uint32
 
 func newExact(rules []Rule, v6 bool) exact {
@@ -43,7 +43,7 @@ func address(k Key, v6 bool) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[:4]))
 }
 
-// near is a key at, just in front of, just behind, or somewhere below a rule's prefix.
+// near is a key at, just before, just after, or somewhere below a rule's prefix.
 func near(rng *rand.Rand, r Rule) Key {
 	k, one := r.Key.Masked(r.Bits), Key{Low: 1}
 	switch rng.IntN(5) {
@@ -93,7 +93,7 @@ var sets = map[string]func(rng *rand.Rand, n, width int) []Rule{
 		}
 		return rules
 	},
-	"caterpillar": func(rng *rand.Rand, n, width int) (rules []Rule) { // a host leaves the way at every bit: the most steps a rule
+	"caterpillar": func(rng *rand.Rand, n, width int) (rules []Rule) { // a host branches off at every bit: the most steps a rule
 		k := Key{rng.Uint64(), rng.Uint64()}
 		for i := range min(n, width) {
 			other := k
@@ -165,7 +165,7 @@ func checkTrie(t *testing.T, rng *rand.Rand, name string, roots, width int, rule
 	}
 }
 
-// Any set of rules, of any shape, answers what its definition says, within the steps that a packet takes.
+// Lookups in any set of rules equal the definition, within the number of steps that a packet takes.
 func TestAgainstDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -174,7 +174,7 @@ func TestAgainstDefinition(t *testing.T) {
 			for _, n := range []int{1, 2, 9, 130, 3000} {
 				rng := rand.New(rand.NewPCG(seed, uint64(n)))
 				var rules []Rule
-				for root := range 3 { // one trie says nothing of another
+				for root := range 3 { // tries are independent
 					rules = append(rules, distinct(rng, root, width, set(rng, n, width))...)
 				}
 				rng.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
@@ -184,7 +184,7 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
-// A set that needs more than there is goes into smaller strides, and is refused with what it takes when those are too large as well.
+// A set that does not fit is built with smaller strides; if that is too large as well, the error has the number of words that it needs.
 func TestRoom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rules := distinct(rng, 0, 32, sets["random"](rng, 5000, 32))
@@ -228,7 +228,7 @@ func TestLanes(t *testing.T) {
 		{"few", internet(rng, 100), false},
 		{"eight in each place", eights(rng, 5000), false},
 		{"hosts", distinctHosts(rng, 100_000, 32), false},
-		{"side by side", dense(100_000), false},
+		{"adjacent", dense(100_000), false},
 	} {
 		trie, err := Build(1, c.rules, 0)
 		if err != nil {
@@ -240,7 +240,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// eights are n times eight prefixes side by side.
+// eights are n times eight adjacent prefixes.
 func eights(rng *rand.Rand, n int) (rules []Rule) {
 	for range n {
 		k := Key{High: rng.Uint64() & upper(19)}
@@ -286,7 +286,7 @@ func internet(rng *rand.Rand, n int) []Rule {
 	return rules
 }
 
-// What 100,000 prefixes take: docs/memory-rules.md states it.
+// The memory of 100,000 prefixes, as docs/memory-rules.md states it.
 func TestMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
@@ -297,7 +297,7 @@ func TestMemory(t *testing.T) {
 		{"like a routing table", internet(rng, 100_000), 10},
 		{"random hosts", distinctHosts(rng, 100_000, 32), 12},
 		{"random hosts of IPv6", distinctHosts(rng, 100_000, 128), 24},
-		{"1,000 ways of 128 bits that hosts leave at every bit", caterpillars(rng, 1000), 60},
+		{"1,000 paths of 128 bits with a host at every bit", caterpillars(rng, 1000), 60},
 	} {
 		trie, err := Build(1, c.rules, 0)
 		if err != nil {
@@ -323,7 +323,7 @@ func distinctHosts(rng *rand.Rand, n, width int) []Rule {
 	return rules
 }
 
-// caterpillars are n ways through 128 bits, each left by a host at every bit.
+// caterpillars are n paths through 128 bits, with a host that branches off at every bit.
 func caterpillars(rng *rand.Rand, n int) (rules []Rule) {
 	for range n {
 		rules = append(rules, sets["caterpillar"](rng, 128, 128)...)
@@ -334,7 +334,7 @@ func caterpillars(rng *rand.Rand, n int) (rules []Rule) {
 	return rules
 }
 
-// BenchmarkBuild is what a change of 100,000 prefixes costs before it is written.
+// BenchmarkBuild measures the build of 100,000 prefixes, without the write.
 func BenchmarkBuild(b *testing.B) {
 	rules := internet(rand.New(rand.NewPCG(3, 4)), 100_000)
 	for b.Loop() {

@@ -1,4 +1,4 @@
-// Package house holds the tests of how the sources are laid out: what imports what, and how large a room may be.
+// Package house tests the layout of the sources: the imports between packages, and their largest size.
 package house
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const module = "github.com/xdpmon/xdpmon/"
 
-// listed is what `go list -json` says of a package.
+// listed is a package in the output of `go list -json`.
 type listed struct {
 	ImportPath, Dir  string
 	GoFiles, Imports []string
@@ -50,7 +50,7 @@ func list(t *testing.T) []listed {
 
 func forTests(path string) bool { return strings.HasPrefix(path, "tests/") }
 
-// What ships stands without the tests.
+// Shipped packages do not import tests.
 func TestNothingShippedImportsTests(t *testing.T) {
 	packages := list(t)
 	if len(packages) < 50 {
@@ -76,23 +76,23 @@ func TestNothingShippedUsesTemplates(t *testing.T) {
 	}
 }
 
-// One arrow: what is below knows nothing of what is above.
+// Imports follow the layers: a lower layer does not import a higher one.
 func TestImportsRunOneWay(t *testing.T) {
-	floors := []string{"bpf/", "maps", "loader", "userspace/", "cmd/"}
-	floor := func(path string) int {
-		return slices.IndexFunc(floors, func(f string) bool { return strings.HasPrefix(path+"/", f) })
+	layers := []string{"bpf/", "maps", "loader", "userspace/", "cmd/"}
+	layer := func(path string) int {
+		return slices.IndexFunc(layers, func(f string) bool { return strings.HasPrefix(path+"/", f) })
 	}
 	for _, p := range list(t) {
 		for _, imported := range p.Imports {
 			path, ours := strings.CutPrefix(imported, module)
-			if from, to := floor(p.ImportPath), floor(path); ours && from >= 0 && to > from {
+			if from, to := layer(p.ImportPath), layer(path); ours && from >= 0 && to > from {
 				t.Errorf("%s imports %s", p.ImportPath, path)
 			}
 		}
 	}
 }
 
-// Files, metrics, store and page serve agents and coordinators alike, and know neither.
+// Files, metrics, store and page serve agents and coordinators alike, and import neither.
 func TestOutputsKnowNoService(t *testing.T) {
 	found := 0
 	for _, p := range list(t) {
@@ -112,7 +112,7 @@ func TestOutputsKnowNoService(t *testing.T) {
 	}
 }
 
-// An agent carries no message server, and loads none of it at rest: the coordinator's program alone links one.
+// Only the coordinator's program links a message server; the agent's does not.
 func TestServerIsLinkedOnce(t *testing.T) {
 	for program, want := range map[string]bool{"xdpmon": false, "xdpmon-coordinator": true} {
 		cmd := exec.Command("go", "list", "-deps", "./cmd/"+program)
@@ -127,7 +127,7 @@ func TestServerIsLinkedOnce(t *testing.T) {
 	}
 }
 
-// mostLines is the size of a room, without its tests and what was generated.
+// mostLines is the limit of lines of a package, without tests and generated files.
 const mostLines = 3000
 
 func TestRoomsAreSmall(t *testing.T) {
@@ -137,7 +137,7 @@ func TestRoomsAreSmall(t *testing.T) {
 			lines += linesOf(t, filepath.Join(p.Dir, name))
 		}
 		if lines > mostLines {
-			t.Errorf("%s has %d lines, at most %d fit a room", p.ImportPath, lines, mostLines)
+			t.Errorf("%s has %d lines, at most %d are allowed", p.ImportPath, lines, mostLines)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // cardinality is how many series a window of one algorithm on one instance makes.
 type cardinality struct {
-	series  int // without what follows
+	series  int // without buckets and rows
 	buckets int // of classic histograms; a native histogram is one series
 	details int // with --metrics-details
 	rows    int // of tables that are named by traffic, at most
@@ -35,7 +35,7 @@ func cardinalityOf(l report.Line) (c cardinality) {
 	return c
 }
 
-// limitOf is how many rows a table shows at most.
+// limitOf is the largest number of rows of a table.
 func limitOf(t report.Table) int {
 	if t.Limit > 0 {
 		return t.Limit

@@ -1,3 +1,3 @@
-// Package names holds no code but a test: every name that an algorithm reports under is in docs/output.md, and is one that Prometheus takes.
-// It proves each algorithm in every form, which under the race detector would take minutes and say nothing more.
+// Package names tests that every name in an algorithm's reports is in docs/output.md and is valid for Prometheus.
+// It proves each algorithm in every form, which under the race detector would take minutes and find nothing more.
 package names

@@ -25,9 +25,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-var update = flag.Bool("update", false, "write the names in docs/output.md anew")
+var update = flag.Bool("update", false, "rewrite the names in docs/output.md")
 
-// variants are the settings that change what is reported, beside the defaults.
+// variants are the settings, in addition to the defaults, that change the reported names.
 var variants = map[string][]map[string]string{
 	"fridge": {{"group": "src/24"}, {"sla": "50ms@95%"}, {"fridges": "256@1,256@1/8"}, {"match": "tcp-duration"}, {"legs": "true"}, {"correction": "table"}},
 	"lean":   {{"mean": "true", "stat": "latency"}, {"latency": "signed"}, {"loss": "walk"}, {"ooo": "misra-gries"}, {"retrans": "distinct"}, {"keys": "bits", "stat": "loss"}, {"count": "bytes"}},
@@ -39,11 +39,11 @@ var variants = map[string][]map[string]string{
 	"beaucoup": {{"export": "true", "queries": "scan: count distinct src by dst > 20 in 10s"}},
 }
 
-// reported is everything that was said under a name, in the order in which it came up.
+// reported is everything that is reported under a name, in the order of its first appearance.
 type reported struct {
 	rows []string
 	seen map[string]bool
-	mute []string // what nobody says the meaning of
+	mute []string // names without a description
 }
 
 func (r *reported) add(path string, unit report.Unit, metric, help string) {
@@ -99,8 +99,8 @@ func (r *reported) line(l report.Line) {
 	}
 }
 
-// TestNames: whatever an algorithm reports of real packets, all together make one scrape that Prometheus accepts and its linter has
-// nothing to say about; and docs/output.md lists every name.
+// TestNames: the reports of all algorithms on real packets make one scrape that Prometheus accepts and its linter does not
+// criticise; and docs/output.md lists every name.
 func TestNames(t *testing.T) {
 	testutil.NeedRoot(t)
 	store := prom.NewStore(time.Now)
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 			})
 		}
 		if len(names.mute) > 0 {
-			t.Errorf("%s does not say what these are: %v", d.Name, names.mute)
+			t.Errorf("%s does not describe these: %v", d.Name, names.mute)
 		}
 		fmt.Fprintf(&doc, "\n### `%s`\n\n%s\n\n| name | unit | metric | meaning |\n|---|---|---|---|\n%s\n", d.Name, most, strings.Join(names.rows, "\n"))
 	}

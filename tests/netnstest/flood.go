@@ -23,7 +23,7 @@ const Port = 9999
 
 // Flood is traffic of which every packet is counted where it leaves.
 type Flood struct {
-	Interface, Direction string // of the host, where all of it comes by
+	Interface, Direction string // of the host, where all packets pass
 	Send                 func(stop *atomic.Bool) (sent uint64)
 }
 
@@ -42,7 +42,7 @@ func pace(rate int, stop *atomic.Bool, more func() (uint64, error)) (sent uint64
 	return sent, nil
 }
 
-// Datagrams go from host A to an address of B's, where somebody takes them until the test ends.
+// Datagrams go from host A to an address of B's, where a socket reads them until the test ends.
 func Datagrams(tb testing.TB, network *netns.Topology, address netip.Addr, rate int) Flood {
 	tb.Helper()
 	to := netip.AddrPortFrom(address, Port).String()
@@ -76,7 +76,7 @@ func Datagrams(tb testing.TB, network *netns.Topology, address netip.Addr, rate 
 	}}
 }
 
-// Frames come in over the loopback of a host as over a card's ring: the kernel makes them (BPF_PROG_TEST_RUN with live frames), several
+// Frames arrive on the loopback of a host as from a card's ring: the kernel makes them (BPF_PROG_TEST_RUN with live frames), several
 // hundred thousand a second and core.
 func Frames(tb testing.TB, host *netns.Host, rate int) Flood {
 	tb.Helper()
@@ -94,7 +94,7 @@ func Frames(tb testing.TB, host *netns.Host, rate int) Flood {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { program.Close() })
-	frame := builder.MustBuild(&builder.Spec{DstMAC: [6]byte{2, 0, 0, 0, 0, 1}, // another host's: nobody answers
+	frame := builder.MustBuild(&builder.Spec{DstMAC: [6]byte{2, 0, 0, 0, 0, 1}, // another host's: no host answers
 		IP:  builder.IP{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")},
 		UDP: &builder.UDP{SrcPort: 1, DstPort: Port}, Payload: []byte("datagram")})
 	run := ebpf.RunOptions{Data: frame.Data, Repeat: 50_000, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}

@@ -66,7 +66,7 @@ func startFlood(t *testing.T, network *netns.Topology) *flood {
 	return f
 }
 
-// report is what a line says of ahab.
+// report is ahab's part of a line.
 type ahabLine struct {
 	Report struct {
 		Dropped   uint64 `json:"segments_dropped"`
@@ -109,13 +109,13 @@ func TestAhabFollowsItsFile(t *testing.T) {
 	run.await(t, "drops", limited)
 
 	write("capacity: 1kbit\nslices: [{name: all}]")
-	run.says(t, `the slices stay as they were: .*slices\.yaml:1:11: capacity "1kbit"`)
-	run.await(t, "drops behind a file that is refused", limited)
+	run.awaitNotice(t, `the slices stay as they were: .*slices\.yaml:1:11: capacity "1kbit"`)
+	run.await(t, "drops after a file that is refused", limited)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	run.says(t, "the slices stay as they were: read slices: .*no such file")
-	run.await(t, "drops behind a file that is gone", limited)
+	run.awaitNotice(t, "the slices stay as they were: read slices: .*no such file")
+	run.await(t, "drops after a file is removed", limited)
 	write(fmt.Sprintf("capacity: 200kbit\nslices: [{name: named, match: {interfaces: [%s]}}, {name: rest}]", network.A.Interface))
 	run.await(t, "the new slices", func() bool {
 		s := lastAhab(t, run).Report.Slices
@@ -129,7 +129,7 @@ func TestAhabFollowsItsFile(t *testing.T) {
 	if err := run.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	run.await(t, "drops behind a pause", func() bool { return lastAhab(t, run).Report.Unlimited == 0 && limited() })
+	run.await(t, "drops after a pause", func() bool { return lastAhab(t, run).Report.Unlimited == 0 && limited() })
 	run.kill()
 	open(t, f)
 	clean(t, network)
@@ -168,7 +168,7 @@ func (f *flood) holds(t *testing.T, when string) {
 	}
 }
 
-// A killed run that was pinned leaves its programs: limits end with the lease, or stay for as long as was said at the start, or until detach.
+// A killed run that was pinned leaves its programs: limits end with the lease, or stay for the time that was set at the start, or until detach.
 func TestAhabKilledWhilePinned(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -197,19 +197,19 @@ func TestAhabKilledWhilePinned(t *testing.T) {
 	detach()
 
 	run := begin("fail=hold", "hold=2s")
-	run.says(t, `limits stay for 2s when this process stops or, pinned, is killed`)
+	run.awaitNotice(t, `limits stay for 2s when this process stops or, pinned, is killed`)
 	run.kill()
-	f.holds(t, "behind a killed process that was to hold limits for two")
+	f.holds(t, "after a killed process that was to hold limits for two")
 	open(t, f)
 	detach()
 
 	begin("fail=hold", "hold=1h").kill()
-	f.holds(t, "behind a killed process that was to hold limits for an hour")
+	f.holds(t, "after a killed process that was to hold limits for an hour")
 	detach()
 	open(t, f)
 }
 
-// A dry run says what would be dropped and drops nothing; an interface that goes away while limits are enforced ends no more than its attachment.
+// A dry run reports what would be dropped and drops nothing; removing an interface while limits are enforced ends only its attachment.
 func TestAhabDryRunAndInterfaceGone(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	f := startFlood(t, network)
@@ -222,6 +222,6 @@ func TestAhabDryRunAndInterfaceGone(t *testing.T) {
 	run := start(t, network, args...)
 	run.await(t, "drops", func() bool { return lastAhab(t, run).Report.Dropped > 0 })
 	deleteLink(t, network)
-	run.says(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
+	run.awaitNotice(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
 	run.stop(t, syscall.SIGINT).want(t, done, network.A.Interface)
 }

@@ -26,10 +26,10 @@ func TestNoSuchInterface(t *testing.T) {
 	o.want(t, failed, "nothing of xdpmon is attached")
 	o = inside(t, network, "attach", network.A.Interface, "xdpmon-nobody", "--algo", "fridge")
 	o.want(t, failed, "no such interface")
-	clean(t, network) // not half of it
+	clean(t, network) // none of the interfaces
 }
 
-// TestSignalEndsWithTheLastWindow: what was counted since the last window is shown, and nothing stays.
+// TestSignalEndsWithTheLastWindow: counts since the last window are shown, and nothing stays attached.
 func TestSignalEndsWithTheLastWindow(t *testing.T) {
 	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterfaceGoesAway: the run goes on, says so, and keeps what it has measured.
+// TestInterfaceGoesAway: the run continues, reports the removal, and still has its measurements.
 func TestInterfaceGoesAway(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	run := start(t, network, "--algo", "fridge", "--window", "1h", "--listen", "127.0.0.1:9400")
@@ -70,7 +70,7 @@ func TestInterfaceGoesAway(t *testing.T) {
 	}
 	shakeHands(t, network, 10)
 	deleteLink(t, network)
-	run.says(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
+	run.awaitNotice(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
 	run.await(t, "healthz without an attachment", func() bool {
 		code, text := ask(t, client, "http://127.0.0.1:9400/healthz")
 		return code == http.StatusServiceUnavailable && strings.Contains(text, network.A.Interface)
@@ -94,7 +94,7 @@ func deleteLink(t *testing.T, network *netns.Topology) {
 	}
 }
 
-// TestReaderHangsUp is `xdpmon attach ... | head -1`: the first window that nobody reads ends the run.
+// TestReaderHangsUp is `xdpmon attach ... | head -1`: the first window without a reader ends the run.
 func TestReaderHangsUp(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	reader, writer, err := os.Pipe()
@@ -118,12 +118,12 @@ func TestReaderHangsUp(t *testing.T) {
 	t.Cleanup(r.kill)
 	r.wait(t)
 	if waited == nil || strings.Contains(complaint.String(), "goroutine ") || !strings.Contains(complaint.String(), "broken pipe") {
-		t.Errorf("ended with %v and said %q", waited, complaint.String())
+		t.Errorf("ended with %v and printed %q", waited, complaint.String())
 	}
 	clean(t, network)
 }
 
-// TestTwoRunsOnOneInterface: both count everything, and the end of one is not the other's.
+// TestTwoRunsOnOneInterface: both count everything, and the end of one does not end the other.
 func TestTwoRunsOnOneInterface(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	first := start(t, network, "--algo", "fridge", "--hook", "tc", "--window", "1h")
@@ -143,7 +143,7 @@ func TestTwoRunsOnOneInterface(t *testing.T) {
 	clean(t, network)
 }
 
-// TestSecondXDPRunIsRefused: there is one XDP program at a driver, and the one that is there stays.
+// TestSecondXDPRunIsRefused: a driver has one XDP program, and the first one stays.
 func TestSecondXDPRunIsRefused(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	first := start(t, network, "--algo", "fridge", "--hook", "xdp", "--direction", "ingress", "--window", "1h")
@@ -178,7 +178,7 @@ func TestBusyPort(t *testing.T) {
 func TestScrape(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	run := start(t, network, "--algo", "fridge", "--window", "100ms", "--listen", "127.0.0.1:0")
-	run.says(t, `http://127\.0\.0\.1:\d+/metrics`)
+	run.awaitNotice(t, `http://127\.0\.0\.1:\d+/metrics`)
 	url := regexp.MustCompile(`http://[^ \n]+/metrics`).FindString(run.complaint.String())
 	shakeHands(t, network, 12)
 	client := clientInside(t, network)

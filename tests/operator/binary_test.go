@@ -57,7 +57,7 @@ const (
 	missing = 3
 )
 
-// outcome is what the operator gets.
+// outcome is the result of a command.
 type outcome struct {
 	code     int
 	out, err string
@@ -66,7 +66,7 @@ type outcome struct {
 // nobody is an account without any privilege.
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 
-// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+// patience is the timeout for events that happen soon even on a busy machine.
 const patience = 5 * time.Minute
 
 // xdpmon runs the binary to its end.
@@ -102,11 +102,11 @@ func finish(t *testing.T, err error, out, complaint *bytes.Buffer, args []string
 	return o
 }
 
-// want checks the exit code and that the complaint says something that matches.
+// want checks the exit code and that standard error matches.
 func (o outcome) want(t *testing.T, code int, pattern string) {
 	t.Helper()
 	if o.code != code {
-		t.Errorf("exit code %d, want %d; it said %q", o.code, code, o.err)
+		t.Errorf("exit code %d, want %d; standard error %q", o.code, code, o.err)
 	}
 	if !regexp.MustCompile(pattern).MatchString(o.err) {
 		t.Errorf("complaint %q does not match %q", o.err, pattern)

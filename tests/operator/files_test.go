@@ -94,7 +94,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestCutCapture: what is there is measured and shown, and the exit code says that it is not all.
+// TestCutCapture: the packets before the cut are measured and shown, and the exit code reports the cut.
 func TestCutCapture(t *testing.T) {
 	needRoot(t)
 	whole := capture(t)

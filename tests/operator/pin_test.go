@@ -15,7 +15,7 @@ import (
 
 const ownMountsEnv = "XDPMON_OPERATOR_OWN_MOUNTS"
 
-// ownMounts runs a test again in a process whose mounts are its own, with a BPF file system that nobody else sees: pins
+// ownMounts runs a test again in a process whose mounts are its own, with a private BPF file system: pins
 // must not appear on the machine. It returns true in that process.
 func ownMounts(t *testing.T) bool {
 	t.Helper()
@@ -41,7 +41,7 @@ func ownMounts(t *testing.T) bool {
 	return false
 }
 
-// TestKilledPinnedRunIsTakenOver: what passes while no process runs is counted, none twice, and detach takes all away.
+// TestKilledPinnedRunIsTakenOver: packets are counted while no process runs, none twice, and detach removes everything.
 func TestKilledPinnedRunIsTakenOver(t *testing.T) {
 	if !ownMounts(t) {
 		return

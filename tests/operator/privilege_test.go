@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// withoutDAC runs the binary as root without the capabilities that pass over the permissions of files, as another owner.
+// withoutDAC runs the binary as root without the capabilities that override file permissions, as another owner.
 func withoutDAC(t *testing.T, args ...string) outcome {
 	t.Helper()
 	return with(t, "+bpf,+perfmon,+net_admin", args...)
@@ -27,9 +27,9 @@ func with(t *testing.T, capabilities string, args ...string) outcome {
 	return finish(t, cmd.Run(), &out, &complaint, args)
 }
 
-// TestNoPrivilege: exit code 3 and the remedy, whatever was asked. "Nothing is attached" would be a lie of one who may not look.
+// TestNoPrivilege: exit code 3 and the remedy from every command. "Nothing is attached" would be wrong without the privilege to list.
 func TestNoPrivilege(t *testing.T) {
-	needRoot(t) // to become somebody else
+	needRoot(t) // to change the user
 	path := write(t, "some.pcap", capture(t))
 	for _, args := range [][]string{
 		{"attach", "lo", "--algo", "fridge"}, {"replay", path, "--algo", "fridge"}, {"demo", "fridge"}, {"status"}, {"detach", "lo"},
@@ -37,7 +37,7 @@ func TestNoPrivilege(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			o := runAs(t, nobody, args...)
 			grant := "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
-			if args[0] == "status" || args[0] == "detach" { // they look at what others loaded
+			if args[0] == "status" || args[0] == "detach" { // they list programs of other processes
 				grant = "CAP_SYS_ADMIN"
 			}
 			o.want(t, missing, `privilege missing: .*run as root \(sudo\), or grant `+grant+`\n`)
@@ -58,7 +58,7 @@ func TestTracePointsNeedPerfmon(t *testing.T) {
 		want(t, missing, `privilege missing: .*lacks CAP_PERFMON; run as root \(sudo\), or grant CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN\n`)
 }
 
-// TestQuestionsNeedNoPrivilege: what only explains works for everybody.
+// TestQuestionsNeedNoPrivilege: verbs that only explain work for every user.
 func TestQuestionsNeedNoPrivilege(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"algos"}, {"algos", "fridge"}, {"plan", "fridge", "--rate", "1M/s"}, {"pisa", "fridge"}, {"--help"}} {
 		o := runUnprivileged(t, args...)
@@ -88,7 +88,7 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// runUnprivileged runs as nobody where that is possible, and else as who the tester is.
+// runUnprivileged runs as user nobody where that is possible, and otherwise as the test's user.
 func runUnprivileged(t *testing.T, args ...string) outcome {
 	t.Helper()
 	if os.Geteuid() != 0 {

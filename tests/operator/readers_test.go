@@ -17,8 +17,8 @@ import (
 
 var windowsDone = regexp.MustCompile(`(?m)^xdpmon_windows_total\{.*\} (\d+)$`)
 
-// TestReadersDisturbNobody: neither a pipe that nobody reads, nor clients that ask and do not read the answers, hold up a single
-// window; what the pipe's reader missed is said.
+// TestReadersDisturbNobody: neither a pipe without a reader, nor clients that do not read the responses, delay a single
+// window; the windows that the pipe's reader missed are reported.
 func TestReadersDisturbNobody(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	reader, writer, err := os.Pipe()
@@ -36,7 +36,7 @@ func TestReadersDisturbNobody(t *testing.T) {
 	var waited error
 	go func() { defer close(r.ended); r.once.Do(func() { waited = cmd.Wait() }) }()
 	t.Cleanup(r.kill)
-	r.says(t, `http://127\.0\.0\.1:\d+/metrics`)
+	r.awaitNotice(t, `http://127\.0\.0\.1:\d+/metrics`)
 	url := regexp.MustCompile(`http://[^ \n]+/metrics`).FindString(r.complaint.String())
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	for range 20 {
@@ -79,7 +79,7 @@ func TestReadersDisturbNobody(t *testing.T) {
 	clean(t, network)
 }
 
-// TestAStoppedProcessMarksItsWindow: a process that was stopped reports a window that was longer than asked for, and says so.
+// TestAStoppedProcessMarksItsWindow: a process that was stopped marks its window as longer than configured.
 func TestAStoppedProcessMarksItsWindow(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	run := start(t, network, "--algo", "fridge", "--window", "200ms")

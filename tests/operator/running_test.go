@@ -94,17 +94,17 @@ func (r *running) await(t *testing.T, what string, happened func() bool) {
 		default:
 		}
 	}
-	t.Fatalf("waited %v for %s; it said %q", patience, what, r.complaint.String())
+	t.Fatalf("waited %v for %s; standard error %q", patience, what, r.complaint.String())
 }
 
-// says waits for a message to the operator.
-func (r *running) says(t *testing.T, pattern string) {
+// awaitNotice waits for a message on standard error.
+func (r *running) awaitNotice(t *testing.T, pattern string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
 	r.await(t, "the message "+pattern, func() bool { return want.MatchString(r.complaint.String()) })
 }
 
-// stop sends a signal and returns what the process left to the operator.
+// stop sends a signal and returns the outcome.
 func (r *running) stop(t *testing.T, signal syscall.Signal) outcome {
 	t.Helper()
 	if err := r.cmd.Process.Signal(signal); err != nil {
@@ -118,7 +118,7 @@ func (r *running) wait(t *testing.T) outcome {
 	select {
 	case <-r.ended:
 	case <-time.After(patience):
-		t.Fatalf("xdpmon %s does not end; it said %q", strings.Join(r.args, " "), r.complaint.String())
+		t.Fatalf("xdpmon %s does not end; standard error %q", strings.Join(r.args, " "), r.complaint.String())
 	}
 	var err error
 	r.once.Do(func() { err = r.cmd.Wait() })
@@ -126,7 +126,7 @@ func (r *running) wait(t *testing.T) outcome {
 	return finish(t, err, out, bytes.NewBufferString(r.complaint.String()), r.args)
 }
 
-// kill is for kill -9, and for what a failed test left running.
+// kill is for kill -9, and for processes of failed tests.
 func (r *running) kill() {
 	_ = r.cmd.Process.Kill()
 	<-r.ended
@@ -148,7 +148,7 @@ func inside(t *testing.T, net *netns.Topology, args ...string) outcome {
 	return finish(t, err, &out, &complaint, args)
 }
 
-// clean fails when a program or a qdisc is left on A's interface. The kernel takes links off a moment after their process.
+// clean fails when a program or a qdisc is left on A's interface. The kernel removes links a moment after their process.
 func clean(t *testing.T, net *netns.Topology) {
 	t.Helper()
 	var left string

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// A report of a fault that names no commit is worth little.
+// Bug reports need the commit.
 func TestVersionNamesTheCommit(t *testing.T) {
 	version := xdpmon(t, "version")
 	version.want(t, done, "^$")
@@ -28,7 +28,7 @@ func TestVersionNamesTheCommit(t *testing.T) {
 	}
 }
 
-// One static file is what the README promises: it asks for no loader and no library of the machine it is copied to.
+// The README promises one static file: it needs no loader and no library of the machine it is copied to.
 func TestBinaryIsStatic(t *testing.T) {
 	file, err := elf.Open(binary)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// gsoSegs is where struct __sk_buff has gso_segs; gso_size stands 12 bytes behind.
+// gsoSegs is the offset of gso_segs in struct __sk_buff; gso_size is 12 bytes after it.
 const gsoSegs = 164
 
 // A buffer of many segments is as long as they are on the wire: each has the headers again.

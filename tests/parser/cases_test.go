@@ -88,7 +88,7 @@ var networkParts = []part{
 	{"v6 zero length", ip6(func(ip *builder.IP) { ip.ZeroLength = true })},
 	{"v6 first fragment", ip6(func(ip *builder.IP) { ip.MoreFragments = true })},
 	{"v6 last fragment", ip6(func(ip *builder.IP) { ip.Offset = 16 })},
-	{"v6 fragment behind options", ip6(func(ip *builder.IP) { extended(0, 60)(ip); ip.Offset = 16 })},
+	{"v6 fragment after options", ip6(func(ip *builder.IP) { extended(0, 60)(ip); ip.Offset = 16 })},
 	{"v6 atomic fragment", ip6(extended(builder.ProtoFragment))},
 	{"v6 hop by hop", ip6(extended(0))},
 	{"v6 ah", ip6(extended(builder.ProtoAH))},
@@ -126,9 +126,9 @@ var transportParts = []part{
 	{"all flags", segment(0xff, 1)},
 	{"only timestamps", segment(packet.ACK, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)},
 	{"timestamps at the end", segment(packet.ACK, 0, append(nops(30), 8, 10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe)...)},
-	{"timestamps behind 19 nops", segment(packet.ACK, 0, append(nops(19), 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)...)},
-	{"timestamps behind 20 nops", segment(packet.ACK, 0, append(nops(20), 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)...)},
-	{"timestamps behind the end", segment(packet.ACK, 0, 0, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)},
+	{"timestamps after 19 nops", segment(packet.ACK, 0, append(nops(19), 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)...)},
+	{"timestamps after 20 nops", segment(packet.ACK, 0, append(nops(20), 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)...)},
+	{"timestamps after the end", segment(packet.ACK, 0, 0, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)},
 	{"timestamps of another length", segment(packet.ACK, 0, 8, 9, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1)},
 	{"timestamps overrun", segment(packet.ACK, 0, append(nops(33), 8, 10, 0, 0, 0, 1, 0)...)},
 	{"option of length 0", segment(packet.ACK, 0, 30, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)},
@@ -168,7 +168,7 @@ var transportParts = []part{
 	{"icmp too short", other(builder.ProtoICMP, 8, 0, 0, 0)},
 	{"esp", other(builder.ProtoESP, 1, 2, 3, 4, 5, 6, 7, 8)},
 	{"no next header", other(builder.ProtoNoNext)},
-	{"padding behind no next header", other(builder.ProtoNoNext, 0, 0, 0, 0, 0, 0)},
+	{"padding after no next header", other(builder.ProtoNoNext, 0, 0, 0, 0, 0, 0)},
 	{"pptp", other(builder.ProtoGRE, 0x30, 0x81, 0x88, 0x0b, 0, 4, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4)},
 	{"gre with a source route", other(builder.ProtoGRE, 0x40, 0, 8, 0, 0, 0, 0, 0)},
 	{"gre of something", other(builder.ProtoGRE, 0, 0, 0x88, 0xbe, 0, 0, 0, 0)},
@@ -306,7 +306,7 @@ func TestCraftedPackets(t *testing.T) {
 			f.Data = f.Data[:random.IntN(len(f.Data)+1)]
 			p.verify(t, fmt.Sprintf("%scut at %d", names[i], len(f.Data)), &f, decap)
 			if t.Failed() && i > 100 {
-				t.FailNow() // the first ones tell enough
+				t.FailNow() // the first ones suffice
 			}
 		}
 	}

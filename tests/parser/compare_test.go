@@ -89,7 +89,7 @@ func (d *differ) field(name string, got, want any) {
 
 func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
 	var d differ
-	if !want.Has(packet.IP) { // no algorithm is shown such a packet, so nobody asks where it went
+	if !want.Has(packet.IP) { // no algorithm sees such a packet, so its direction is not used
 		got.Valid &^= uint16(packet.IsEgress)
 		want.Valid &^= packet.IsEgress
 	}

@@ -28,7 +28,7 @@ func TestMutations(t *testing.T) {
 func TestLongFuzz(t *testing.T) {
 	text := os.Getenv("XDPMON_FUZZTIME")
 	if text == "" {
-		t.Skip("takes as long as XDPMON_FUZZTIME says; make fuzz sets it")
+		t.Skip("runs for the duration in XDPMON_FUZZTIME; make fuzz sets it")
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *probe) judge(f *packet.Frame, decap bool) (packet.Reason, string) {
 	return got.reason, differences(&got, &want, reason)
 }
 
-// sound says what is wrong with a vector, whatever the packet was.
+// sound returns an inconsistency of a vector, for any packet.
 func sound(got *sight, f *packet.Frame) error {
 	valid := packet.Valid(got.Valid)
 	transport := valid&(packet.TCP|packet.UDP|packet.ICMP) != 0

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Messages of DNS and NTP are payload: a driver may leave them behind the linear part of a buffer.
+// Messages of DNS and NTP are payload: a driver may leave them after the linear part of a buffer.
 
 func messages() map[string]*builder.Spec {
 	to := func(port uint16, msg []byte) *builder.Spec {

@@ -34,9 +34,9 @@ func cornerFrames(tb testing.TB) []packet.Frame {
 	var frames []packet.Frame
 	for _, path := range cornerPaths(tb) {
 		forFrames(tb, path, func(_ int, f *packet.Frame) bool {
-			kept := *f
-			kept.Data = slices.Clone(f.Data[:min(len(f.Data), longest)])
-			frames = append(frames, kept)
+			frame := *f
+			frame.Data = slices.Clone(f.Data[:min(len(f.Data), longest)])
+			frames = append(frames, frame)
 			return true
 		})
 	}
@@ -65,7 +65,7 @@ func (m *mutant) next() packet.Frame {
 
 func (m *mutant) pick() packet.Frame { return m.corpus[m.IntN(len(m.corpus))] }
 
-// near is a place that is more often in the headers than behind them.
+// near is an offset that is more often in the headers than after them.
 func (m *mutant) near() int {
 	limit := len(m.buf)
 	if m.IntN(8) != 0 {

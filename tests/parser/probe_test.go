@@ -67,7 +67,7 @@ func (v vector) MarshalBinary() ([]byte, error) { return v.bytes(), nil }
 
 type counters [chain.ChainChainCountCHAIN_COUNTS]uint64
 
-// way is how a packet comes to the parser.
+// way is the hook by which a packet reaches the parser.
 type way int
 
 const (

@@ -173,8 +173,8 @@ func TestScatteredHeaders(t *testing.T) {
 	}
 }
 
-// An aggregate stands for its segments, also when nobody has counted them yet: a guest, or this packet socket, only
-// says how large they are.
+// An aggregate counts as its segments, also when their number is not set yet: a guest, or this packet socket, only
+// sets their size.
 func TestSegments(t *testing.T) {
 	w := newWire(t, egress)
 	for _, c := range []struct{ payload, mss, segments int }{{1000, 1448, 1}, {1449, 1448, 2}, {14480, 1448, 10}, {60000, 1448, 42}} {

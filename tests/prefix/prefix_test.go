@@ -133,7 +133,7 @@ func distinct(rules []prefix.Rule) (list []prefix.Rule) {
 	return list
 }
 
-// A table that nobody has filled matches nothing.
+// An empty table matches nothing.
 func TestEmpty(t *testing.T) {
 	l := load(t, 16)
 	if q := l.ask(t, probe.ProbeQuestion{Root: 3, High: 1 << 63}, 1); q.Found != 0 || q.Beside != 0 {
@@ -141,7 +141,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// Packets are looked up while versions come and go: each sees one version in both of its lookups, and never none.
+// Packets are looked up while versions change: each sees one version in both of its lookups, and never none.
 func TestReplacedUnderTraffic(t *testing.T) {
 	l := load(t, 1<<12)
 	version := func(n uint32) (rules []prefix.Rule) {
@@ -200,7 +200,7 @@ func TestRefusedStays(t *testing.T) {
 		t.Errorf("100 rules in 64 words: %v", err)
 	}
 	if q := l.ask(t, probe.ProbeQuestion{}, 1); q.Found != 5 {
-		t.Errorf("found %d behind a refusal, want 5", q.Found)
+		t.Errorf("found %d after a refusal, want 5", q.Found)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 
 func init() { lab.Helpers["drop"] = func([]string) error { return dropUntilKilled() } }
 
-// acting is conquest on the near end, doing something to culprits, with an algorithm behind it that tells of every packet that leaves.
+// acting is conquest on the near end, acting on culprits, with an algorithm after it that reports every packet that leaves.
 func acting(set map[string]string) (*loader.Instance, *attach.Attachment, error) {
 	d, err := algo.Lookup(conquest.Name)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestActs(t *testing.T) {
 		}},
 		{map[string]string{"action": "mark", "to": "77"}, func(inst *loader.Instance) bool {
 			marked := 0
-			for _, d := range told(t, inst) {
+			for _, d := range drain(t, inst) {
 				if d.Mark == 77 && d.Sport != heavyPort {
 					t.Fatalf("marked: a packet from port %d", d.Sport)
 				}

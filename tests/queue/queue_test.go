@@ -1,4 +1,4 @@
-// Package queue tests what the start of transmission tells of a host's queues, on real packets.
+// Package queue tests the measurement of a host's queues at the start of transmission, on real packets.
 package queue
 
 import (
@@ -49,8 +49,8 @@ func counts(t *testing.T, inst *loader.Instance) loader.QueueCounts {
 	return *c.Queue
 }
 
-// told empties the ring.
-func told(t *testing.T, inst *loader.Instance) (all []departures.Departure) {
+// drain empties the ring.
+func drain(t *testing.T, inst *loader.Instance) (all []departures.Departure) {
 	t.Helper()
 	ring, err := maps.NewRing(departures.Ring(inst))
 	lab.NoError(t, err)
@@ -139,10 +139,10 @@ func reconcile(t *testing.T, name string, inst *loader.Instance) {
 		t.Errorf("%s: the account is not balanced: %+v", name, q)
 	}
 	if q.Foreign != 0 || q.Stale != 0 {
-		t.Errorf("%s: words of nobody: %+v", name, q)
+		t.Errorf("%s: foreign words: %+v", name, q)
 	}
 	flows, segments := map[uint32]int{}, 0
-	for _, d := range told(t, inst) {
+	for _, d := range drain(t, inst) {
 		flows[d.Flow]++
 		segments += int(d.Segs)
 		if d.Enqueued == 0 || d.Enqueued > d.Now || d.Now-d.Enqueued > uint64(lab.Patience) {
@@ -154,13 +154,13 @@ func reconcile(t *testing.T, name string, inst *loader.Instance) {
 	}
 }
 
-// Somebody behind us at TC egress writes into the control block: those packets are counted, and no algorithm sees them.
+// Another program after ours at TC egress writes into the control block: those packets are counted, and no algorithm sees them.
 func TestForeignWords(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}
 	if kernel.HaveTCX() != nil {
-		t.Logf("kernel %s has no TCX (6.6): nobody is behind us there", kernel.Release())
+		t.Logf("kernel %s has no TCX (6.6): no program can run after ours there", kernel.Release())
 		return
 	}
 	lab.Veth(t)
@@ -183,7 +183,7 @@ func TestForeignWords(t *testing.T) {
 	if q := counts(t, inst); q.Carried != 100 || q.Foreign != 100 || q.Sent != 0 || q.Missed != 100 {
 		t.Errorf("%+v", q)
 	}
-	if all := told(t, inst); len(all) != 0 {
+	if all := drain(t, inst); len(all) != 0 {
 		t.Errorf("%d packets were shown", len(all))
 	}
 }
@@ -237,15 +237,15 @@ func TestOnePlace(t *testing.T) {
 	if q := counts(t, inst); q.Carried != 30 || q.Sent != 30 {
 		t.Errorf("when the other was released: %+v", q)
 	}
-	behind := another()
-	defer behind.Release()
+	later := another()
+	defer later.Release()
 	lab.NoError(t, lab.SendUDP(lab.FarIP, 30))
 	if q := counts(t, inst); q.Carried != 30 || q.Sent != 30 {
 		t.Errorf("when there is another: %+v", q)
 	}
 }
 
-// What is in a queue when its watching ends is said to be there, not to be missed.
+// Packets in a queue when its watching ends are reported as queued, not as missed.
 func TestEndsWithFullQueue(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -297,11 +297,11 @@ func TestStatusAndDetach(t *testing.T) {
 		t.Errorf("removed %q", text)
 	}
 	if a.Alive() {
-		t.Error("alive behind detach")
+		t.Error("alive after detach")
 	}
 }
 
-// A pin cannot keep what ends with its process, and an algorithm that wants it cannot come later.
+// A pin cannot keep programs that end with their process, and an algorithm that needs them cannot be added later.
 func TestRefusals(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -316,6 +316,6 @@ func TestRefusals(t *testing.T) {
 	object, err := departures.Object(true)
 	lab.NoError(t, err)
 	if err := inst.Replace([]loader.Object{object}); !errors.Is(err, kernel.ErrUnsupported) {
-		t.Errorf("an algorithm that came later: %v", err)
+		t.Errorf("an algorithm that is added later: %v", err)
 	}
 }

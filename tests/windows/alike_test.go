@@ -24,7 +24,7 @@ func loadAlike(t *testing.T) *loader.Instance {
 }
 
 // Instances that share programs, and maps in which their registers stand side by side, count their own packets, each once, while the banks of all are
-// flipped; the one that nobody sends to counts none.
+// flipped; the one without packets counts none.
 func TestAlikeUnderLoad(t *testing.T) {
 	testutil.NeedRoot(t)
 	var ledgers [3]*ledger
@@ -136,6 +136,6 @@ func TestAlikeChange(t *testing.T) {
 		}
 	}
 	if counts, err := next.CountsSoFar(); err != nil || counts.Seen != 0 {
-		t.Errorf("%d packets seen before any came: %v", counts.Seen, err)
+		t.Errorf("%d packets seen before any was sent: %v", counts.Seen, err)
 	}
 }

@@ -82,8 +82,8 @@ func reported(t *testing.T, inst *loader.Instance, instance algo.Instance, h *mu
 	return a
 }
 
-// All cores together come to the answer of one core: the same sequence of handshakes over the same slots, half of the
-// records evicted before their response comes, in a race for every register.
+// All cores together have the result of one core: the same sequence of handshakes over the same slots, half of the
+// records evicted before their response arrives, in a race for every register.
 func TestAllCoresAgreeWithOne(t *testing.T) {
 	testutil.NeedRoot(t)
 	cpus, err := mutator.CPUs()

@@ -23,7 +23,7 @@ var chains = [][]string{
 	{"other", "right", "stays"},
 }
 
-// generation is one life of an algorithm that comes and goes: its counters outlive it here.
+// generation is one incarnation of an algorithm that is added and removed: its counters stay here.
 type generation struct {
 	name   string
 	counts *ebpf.Map
@@ -95,7 +95,7 @@ func (c *troupe) packets(t *testing.T) map[string]uint64 {
 		}
 		id, ok := info.ID()
 		if !ok {
-			t.Fatal("the kernel tells no map ids")
+			t.Fatal("the kernel reports no map ids")
 		}
 		if seen[id] {
 			continue

@@ -70,7 +70,7 @@ func attachEgress(t *testing.T, inst *loader.Instance, host *netns.Host) {
 	}
 }
 
-// send datagrams until stop is closed, then tell how many.
+// send datagrams until stop is closed, then return their number.
 func send(t *testing.T, network *netns.Topology, stop <-chan struct{}, sent chan<- uint64) {
 	n := uint64(0)
 	defer func() { sent <- n }()

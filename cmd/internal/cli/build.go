@@ -3,7 +3,7 @@ package cli
 
 import "runtime/debug"
 
-// Version is the release if it is one, and the commit: a report of a fault must name it.
+// Version is the release, if this is one, and the commit, for bug reports.
 func Version(release, revision string) string {
 	name := release
 	if name == "" {
@@ -15,7 +15,7 @@ func Version(release, revision string) string {
 	return name + " of an unknown commit (make build names it)"
 }
 
-// commit is what the linker was told, or what the Go command found out by itself.
+// commit is the one that the linker set, or else the one that the Go command recorded.
 func commit(revision string) string {
 	info, ok := debug.ReadBuildInfo()
 	if revision != "" || !ok {

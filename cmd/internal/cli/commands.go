@@ -12,11 +12,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Execute runs the command line of a program and returns its exit code: code judges an error, remedy adds to what it says.
+// Execute runs the command line of a program and returns its exit code: code maps an error to an exit code, remedy adds to its message.
 func Execute(root *cobra.Command, stderr io.Writer, code func(error) int, remedy func(error) string) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd == root { // it knows no flag of the command that is misspelt in front
+		if cmd == root { // the root command does not have the flags of a misspelt command
 			if unknown := UnknownCommand(root, cmd.Flags().Args()); unknown != nil {
 				return unknown
 			}
@@ -28,7 +28,7 @@ func Execute(root *cobra.Command, stderr io.Writer, code func(error) int, remedy
 		return ExitDone
 	}
 	n := code(err)
-	if n == ExitFound { // nothing failed, and what was found has been printed
+	if n == ExitFound { // nothing failed, and the findings have been printed
 		return n
 	}
 	fmt.Fprintf(stderr, "%s: %s%s\n", root.Name(), report.Printable(distinctLines(err.Error())), remedy(err))
@@ -38,7 +38,7 @@ func Execute(root *cobra.Command, stderr io.Writer, code func(error) int, remedy
 	return n
 }
 
-// distinctLines drops lines that are there already: one cause often comes back from several places at once.
+// distinctLines drops repeated lines: several steps often return the same cause.
 func distinctLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {

@@ -18,7 +18,7 @@ type Enum[T ~string] struct {
 
 func (e *Enum[T]) String() string { return string(e.Value) }
 
-// Type is what help texts show.
+// Type is the type in help texts.
 func (e *Enum[T]) Type() string { return strings.Join(Words(e.choices), "|") }
 
 // Set accepts one of the choices.

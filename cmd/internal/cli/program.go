@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// FindProgram looks beside this program, then on the PATH.
+// FindProgram looks in this program's folder, then on the PATH.
 func FindProgram(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			return beside, nil
+		sibling := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(sibling); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return sibling, nil
 		}
 	}
 	path, err := exec.LookPath(name)
@@ -24,5 +24,5 @@ func FindProgram(name string) (string, error) {
 	return path, err
 }
 
-// Become replaces this process, which keeps its number: a service manager sees the same service.
+// Become replaces this process, whose process id stays: a service manager sees the same service.
 func Become(path string, argv []string) error { return syscall.Exec(path, argv, os.Environ()) }

@@ -18,7 +18,7 @@ import (
 // Signals delivers signals until stop is called.
 type Signals = func() (ch <-chan os.Signal, stop func())
 
-// ConfigError is one of usage: the message says where and what is allowed.
+// ConfigError is an error of usage: the message has the position and the allowed values.
 func ConfigError(err error) error {
 	if problems := (*config.Error)(nil); errors.As(err, &problems) {
 		return AsUsage(err)
@@ -26,7 +26,7 @@ func ConfigError(err error) error {
 	return err
 }
 
-// CheckConfig prints what a configuration would do now, and who else may read or write it.
+// CheckConfig prints the effect of a configuration, and warns of unsafe file permissions.
 func CheckConfig[T any](stderr io.Writer, name, path string, load func(string) (*T, error), preview func(*T) ([]string, error), print func(...string) error) error {
 	cfg, err := load(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func CheckConfig[T any](stderr io.Writer, name, path string, load func(string) (
 	return print(append([]string{path + " is right"}, lines...)...)
 }
 
-// Service is what a verb that runs for months has of whoever started it; ctx ends with it.
+// Service is a long-running verb's interface to the service manager; ctx ends with it.
 func Service(subscribe Signals) (ctx context.Context, reload <-chan os.Signal, watchdog time.Duration, stop func(), err error) {
 	if watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
 		return nil, nil, 0, nil, fmt.Errorf("read the service manager's watchdog settings: %w", err)
@@ -52,7 +52,7 @@ func Service(subscribe Signals) (ctx context.Context, reload <-chan os.Signal, w
 	return ctx, reload, watchdog, func() { end(); cancel() }, nil
 }
 
-// hangups tells a hangup, which is a wish for the configuration, from an end.
+// hangups separates SIGHUP, which reloads the configuration, from signals that end the process.
 func hangups(subscribe Signals, cancel func()) (reload <-chan os.Signal, stop func()) {
 	signals, unsubscribe := subscribe()
 	again, done := make(chan os.Signal, 1), make(chan struct{})
@@ -66,7 +66,7 @@ func hangups(subscribe Signals, cancel func()) (reload <-chan os.Signal, stop fu
 				}
 				select {
 				case again <- s:
-				default: // one is waiting: it will read what is there then
+				default: // a reload is pending and will read the latest file
 				}
 			case <-done:
 				return

@@ -14,10 +14,10 @@ const (
 	ExitFound   = 4 // xdpmon check has found something
 )
 
-// ErrUsage is wrapped by errors that come from what was typed.
+// ErrUsage is wrapped by errors in the command line.
 var ErrUsage = errors.New("wrong usage")
 
-// UsageError is an error that comes from what was typed.
+// UsageError is an error in the command line.
 func UsageError(format string, args ...any) error {
 	return AsUsage(fmt.Errorf(format, args...))
 }
@@ -25,7 +25,7 @@ func UsageError(format string, args ...any) error {
 // AsUsage makes an error one of usage, whose message states what is allowed.
 func AsUsage(err error) error { return &usage{err} }
 
-// usage marks an error as one of usage without adding words to it.
+// usage marks an error as one of usage without changing its text.
 type usage struct{ cause error }
 
 func (u *usage) Error() string        { return u.cause.Error() }

@@ -26,7 +26,7 @@ differs without one ends it with exit code 1.`
 const example = `  xdpmon p4 compare rtt-array
   xdpmon p4 compare lean --target tofino2 --output json`
 
-// form of a twin beside its bytecode.
+// form is the comparison of one form of a twin with its bytecode.
 type form struct {
 	Algorithm   string            `json:"algorithm"`
 	Form        string            `json:"form"`
@@ -37,7 +37,7 @@ type form struct {
 
 type difference struct {
 	structure.Difference
-	Reason string `json:"reason"` // nothing: it is on no list
+	Reason string `json:"reason"` // empty: it is on no list
 }
 
 // Command is the verb; complete finishes the name of an algorithm.

@@ -1,4 +1,4 @@
-// Package manager tells the service manager how the service is, if there is one.
+// Package manager reports the state of the service to the service manager, if there is one.
 package manager
 
 import (
@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Patience with a service manager that does not read. READY is said once, and without it the manager gives the service up.
+// Timeouts for a service manager that does not read. READY is sent only once, and without it the manager stops the service.
 const (
 	notifyPatience = 100 * time.Millisecond
 	readyPatience  = 5 * time.Second
 )
 
-// Notify tells it. daemon.SdNotify waits until it is read: one that is stopped would hold up everything, the end
-// included. What is not read in time is not said.
+// Notify sends a state. daemon.SdNotify would block until the manager reads, so a stopped manager would block the
+// service, even its end. A state that is not read in time is dropped.
 func Notify(state string) {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
@@ -23,7 +23,7 @@ func Notify(state string) {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
-		return // nobody to tell is no trouble
+		return // without a service manager there is nothing to notify
 	}
 	defer conn.Close()
 	patience := notifyPatience

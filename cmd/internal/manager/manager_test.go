@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A service manager that does not read holds nobody up; one that reads is told.
+// A service manager that does not read blocks nothing; one that reads gets the states.
 func TestNotify(t *testing.T) {
 	Notify("READY=1") // there is none
 	path := filepath.Join(t.TempDir(), "notify")
 	t.Setenv("NOTIFY_SOCKET", path)
-	Notify("READY=1") // it is gone
+	Notify("READY=1") // the manager has ended
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

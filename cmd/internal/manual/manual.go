@@ -1,4 +1,4 @@
-// Package manual writes the manual pages and completions of a program from its commands, so that they are what --help is.
+// Package manual writes the manual pages and completions of a program from its commands, with the texts of --help.
 package manual
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
-// About is what pages state beside the commands.
+// About is the content of pages that is not in the commands.
 type About struct {
 	Version string
 	Date    time.Time
@@ -206,7 +206,7 @@ func verbatim(b *bytes.Buffer, text string) {
 	fmt.Fprintf(b, ".nf\n%s\n.fi\n", escape(strings.TrimRight(text, "\n")))
 }
 
-// escape makes text of what a formatter would read as requests or typeset: lines that begin with a dot or a quote, backslashes, hyphens that are copied
+// escape escapes everything that a formatter would read as requests or typeset: lines that begin with a dot or a quote, backslashes, hyphens that are copied
 // into a shell.
 func escape(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `~`, `\(ti`, `^`, `\(ha`, "`", `\(ga`).Replace(text)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A page has the name, flags with their defaults, examples as they are typed and what a formatter would read as its own escaped; what is hidden has none.
+// A page has the name, flags with their defaults, examples verbatim and escaped control characters; hidden commands have no page.
 func TestPages(t *testing.T) {
 	root := &cobra.Command{Use: "tool", Short: "does things"}
 	verb := &cobra.Command{Use: "verb FILE", Short: "one thing", Long: "A first paragraph.\n\n.dot and \\back\n'quote", Example: "  tool verb a-b ~/c", RunE: func(*cobra.Command, []string) error { return nil }}

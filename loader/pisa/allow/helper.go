@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// role says what a helper does with an argument.
+// role is a helper's use of an argument.
 type role uint8
 
 const (
@@ -56,7 +56,7 @@ var (
 
 // Helpers is the list. Failures are those of the kernel's sources (net/core/filter.c, kernel/bpf).
 var Helpers = map[asm.BuiltinFunc]Helper{
-	asm.FnMapLookupElem: {Args: []role{aMap, aKey}, Why: "the way to an element; the map's kind decides what may be done with it"},
+	asm.FnMapLookupElem: {Args: []role{aMap, aKey}, Why: "access to an element; the map's kind decides what may be done with it"},
 	asm.FnMapUpdateElem: {Args: []role{aMap, aKey, aValue, aNumber}, Why: "of a register: a write of the whole element, one touch"},
 	asm.FnMapPeekElem: {Args: []role{aMap, fills}, Fails: LeavesOld,
 		Why: "the head of a queue that userspace has filled: a table of one row"},
@@ -67,7 +67,7 @@ var Helpers = map[asm.BuiltinFunc]Helper{
 		Why: "the callback is the body of a loop over a table; over a register it is one access too many"},
 
 	asm.FnRingbufOutput: {Args: []role{aMap, Reads, aLength, aNumber},
-		Why: "a digest to userspace; whether there was room may only be counted"},
+		Why: "a digest to userspace; whether the ring was full may only be counted"},
 	asm.FnRingbufReserve: {Args: []role{aMap, aNumber, aNumber},
 		Why: "the same, written in place; what lies in the record before is an earlier one's and is not read"},
 	asm.FnRingbufSubmit:  {Args: []role{aRecord, aNumber}, Why: "ends a digest"},
@@ -102,7 +102,7 @@ var Helpers = map[asm.BuiltinFunc]Helper{
 	asm.FnSkbEcnSetCe: {Args: []role{aContext}, Packet: true, Types: onlyTC, Why: "the mark that an enforcer puts on a packet"},
 }
 
-// Refusal is what is said of something that is known and not on a list.
+// Refusal is the reason why a known instruction, helper or verdict is not on a list.
 type Refusal struct {
 	Rule int
 	Code rule.Code
@@ -117,7 +117,7 @@ var (
 	readsKernel = Refusal{1, rule.FlowState, "memory of the kernel is neither the packet's nor the program's"}
 )
 
-// RefusedHelpers are those of which more is to be said than that they are not on the list.
+// RefusedHelpers are those with a more specific reason than that they are not on the list.
 var RefusedHelpers = map[asm.BuiltinFunc]Refusal{
 	asm.FnRedirect: GoesRound, asm.FnRedirectMap: GoesRound, asm.FnCloneRedirect: GoesRound, asm.FnRedirectNeigh: GoesRound,
 	asm.FnRedirectPeer: GoesRound, asm.FnSkRedirectMap: GoesRound, asm.FnSkAssign: GoesRound,

@@ -53,7 +53,7 @@ var Hooks = map[ebpf.ProgramType]Hook{
 			{"ingress_ifindex", 12, 4, number, ofReceipt}, {"rx_queue_index", 16, 4, number, ofReceipt},
 		},
 		Verdicts: []Verdict{
-			{"XDP_ABORTED", 0, "dropped, and seen by a trace point"}, {"XDP_DROP", 1, "dropped"}, {"XDP_PASS", 2, "goes on"},
+			{"XDP_ABORTED", 0, "dropped, and seen by a trace point"}, {"XDP_DROP", 1, "dropped"}, {"XDP_PASS", 2, "passed on"},
 		},
 	},
 	ebpf.SchedCLS: {
@@ -69,12 +69,12 @@ var Hooks = map[ebpf.ProgramType]Hook{
 			{"gso_segs", 164, 4, number, ofPacket}, {"gso_size", 176, 4, number, ofPacket},
 		},
 		Written: []field{
-			{"mark", 8, 4, number, "another way out, for whoever reads it later"}, {"priority", 32, 4, number, "the class of the queue"},
+			{"mark", 8, 4, number, "another route, for programs that read it later"}, {"priority", 32, 4, number, "the class of the queue"},
 			{"cb", 48, 20, number, "what the packet carries to the start of transmission: a bridged header"},
 			{"tstamp", 152, 8, number, "when it may leave at the earliest: what a traffic manager does"},
 		},
 		Verdicts: []Verdict{
-			{"TC_ACT_UNSPEC", 0xffffffff, "goes on to the next program"}, {"TC_ACT_OK", 0, "goes on"}, {"TC_ACT_SHOT", 2, "dropped"},
+			{"TC_ACT_UNSPEC", 0xffffffff, "passed on to the next program"}, {"TC_ACT_OK", 0, "passed on"}, {"TC_ACT_SHOT", 2, "dropped"},
 		},
 	},
 	ebpf.Tracing: {
@@ -83,11 +83,11 @@ var Hooks = map[ebpf.ProgramType]Hook{
 		Fields: []field{
 			{"skb", 0, 8, value.InBuffer, "the packet"}, {"dev", 8, 8, value.InDevice, "the interface that it leaves by"},
 		},
-		Verdicts: []Verdict{{"nothing", 0, "nobody asks"}},
+		Verdicts: []Verdict{{"nothing", 0, "not used"}},
 	},
 }
 
-// RefusedVerdicts are codes of which more is to be said than that they are not on the list.
+// RefusedVerdicts are codes with a more specific reason than that they are not on the list.
 var RefusedVerdicts = map[ebpf.ProgramType]map[uint32]string{
 	ebpf.XDP:      {3: "XDP_TX", 4: "XDP_REDIRECT"},
 	ebpf.SchedCLS: {1: "TC_ACT_RECLASSIFY", 6: "TC_ACT_REPEAT", 7: "TC_ACT_REDIRECT"},

@@ -42,7 +42,7 @@ func UnlistedInsn(in asm.Instruction) string {
 	return ""
 }
 
-// otherALU are the operations that are interpreted besides those of aluOps.
+// otherALU are the operations that are interpreted in addition to those of aluOps.
 var otherALU = []asm.ALUOp{asm.Mov, asm.MovSX8, asm.MovSX16, asm.MovSX32, asm.Neg, asm.Swap, asm.SDiv, asm.SMod}
 
 // AluOps are the arithmetic operations that have an expression of their own.

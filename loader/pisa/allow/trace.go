@@ -9,7 +9,7 @@ import (
 // TracePoints are those that programs may run at, with the number of arguments that they may look at.
 var TracePoints = map[string]int{
 	"net_dev_start_xmit": 2, // a packet leaves its queue
-	"kfree_skb":          1, // a packet goes nowhere; the second argument is a place in the kernel's code
+	"kfree_skb":          1, // a packet is dropped; the second argument is an address in the kernel's code
 }
 
 // KernelField is an entry of the list of what may be read of the kernel's memory at a trace point. Programs name fields, and the loader

@@ -1,4 +1,4 @@
-// Package code is a program as instructions: functions, where ways part and meet, and what is still read.
+// Package code is a program as instructions: functions, their control flow graphs, and which registers are live.
 package code
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// Insn is one instruction with everything that its metadata says resolved to numbers.
+// Insn is one instruction with all its metadata resolved to numbers.
 type Insn struct {
 	asm.Instruction
 	Raw    int    // offset in units of 8 bytes, as a disassembly counts
-	Target int    // where a jump goes, or the first instruction of a called function; -1
+	Target int    // target of a jump, or the first instruction of a called function; -1
 	Array  int    // map that a constant load refers to; -1
 	Core   bool   // patched by CO-RE when it is loaded: its constant means nothing yet
-	Field  string // the field that it is patched for, as "structure.field"; "" where nobody can tell
+	Field  string // the field that it is patched for, as "structure.field"; "" where unknown
 	Fn     int
 }
 
@@ -37,7 +37,7 @@ type Program struct {
 	Hook  ebpf.ProgramType
 	Insns []Insn
 	Funcs []function
-	Merge []bool // several ways lead to this instruction
+	Merge []bool // several paths lead to this instruction
 
 	Recirculates bool // it refers to the programs of the second pass
 }
@@ -149,7 +149,7 @@ func jumpTarget(in *Insn, offsets map[int]int, symbols map[string]int) (int, boo
 	return at, ok
 }
 
-// link builds the graphs of all functions and marks where ways meet.
+// link builds the graphs of all functions and marks where paths meet.
 func (p *Program) link() error {
 	p.Merge = make([]bool, len(p.Insns))
 	into := make([]int, len(p.Insns))
@@ -179,14 +179,14 @@ func (p *Program) link() error {
 	return nil
 }
 
-// Ends reports whether nothing but calculations on registers follows until the end of the function.
+// Ends reports whether only calculations on registers follow until the end of the function.
 func (p *Program) Ends(i int) bool {
 	for ; p.Insns[i].OpCode.Class().IsALU(); i++ {
 	}
 	return p.Insns[i].OpCode.Class().IsJump() && p.Insns[i].OpCode.JumpOp() == asm.Exit
 }
 
-// successors are the instructions of the same function that may come next. Calls return.
+// successors are the instructions of the same function that may follow. Calls return.
 func (p *Program) successors(i int) ([]int, error) {
 	in := &p.Insns[i]
 	if in.OpCode.JumpOp() == asm.Exit {

@@ -1,6 +1,6 @@
 package code
 
-// dominators finds for every node of a graph the next node that all ways to the end pass (Cooper, Harvey and
+// dominators finds for every node of a graph the next node that all paths to the end pass (Cooper, Harvey and
 // Kennedy, "A Simple, Fast Dominance Algorithm", on the reversed graph with one virtual end, node n).
 type dominators struct {
 	next [][]int
@@ -56,7 +56,7 @@ func (d *dominators) order(n int) []int {
 	return out
 }
 
-// best is where all ways on from i meet, as far as they are known.
+// best is where all known paths from i meet.
 func (d *dominators) best(i int) int {
 	if len(d.next[i]) == 0 {
 		return len(d.next)

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// relocation is how the library prints one that asks for the offset of a field; it says nothing in another way.
+// relocation is the library's text of a relocation of a field's offset, which it exports in no other form.
 var relocation = regexp.MustCompile(`^CORERelocation\(byte_off, .*\[([0-9:]+)\], local_id=([0-9]+)\)$`)
 
 // NameFields names the fields of the kernel's types that instructions will be patched for.

@@ -3,9 +3,9 @@ package code
 // graph is the control flow inside one function, in instructions. Numbers are those of the program.
 type graph struct {
 	Start int
-	join  []int   // join[i-start]: first instruction on all ways from i to the end; -1: the end itself
-	Order []int32 // position in reverse postorder: what all ways from the start reach first comes first
-	Live  []live  // what is still read behind the arrival at i
+	join  []int   // join[i-start]: first instruction on all paths from i to the end; -1: the end itself
+	Order []int32 // position in reverse postorder: nodes precede those that are reached through them
+	Live  []live  // registers and cells that are still read from i on
 }
 
 func newGraph(p *Program, f function) *graph {
@@ -29,11 +29,11 @@ func newGraph(p *Program, f function) *graph {
 	return g
 }
 
-// JoinOf is the first instruction on all ways from i to the end of its function; -1 is the end itself.
+// JoinOf is the first instruction on all paths from i to the end of its function; -1 is the end itself.
 func (g *graph) JoinOf(i int) int { return g.join[i-g.Start] }
 
 // reversePostorder ranks the nodes that roots reach; the others get the last rank. Jumps are followed before what
-// comes next in the program, so that the body of a loop is ranked before what lies behind it.
+// follows in the program, so that the body of a loop is ranked before the instructions after it.
 func reversePostorder(next [][]int, roots []int) []int32 {
 	rank := make([]int32, len(next))
 	for i := range rank {

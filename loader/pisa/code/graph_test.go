@@ -8,8 +8,8 @@ import (
 
 var seed = flag.Uint64("pisa.seed", 1, "seed of the random cases")
 
-// TestPostDominators compares with the definition: d is on all ways from i to an end exactly when no end is
-// reached from i without d; the one that is wanted is itself on all ways behind no other such node.
+// TestPostDominators compares with the definition: d is on all paths from i to an end exactly when no end is
+// reached from i without d; the wanted node is the first of them.
 func TestPostDominators(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	r := rand.New(rand.NewPCG(*seed, 19))

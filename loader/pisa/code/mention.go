@@ -10,7 +10,7 @@ import (
 // functions among them: mentions[i] for instruction i.
 type Mentions []declared.Set
 
-// NewMentions goes backward through all functions until nothing is added: functions call each other, and loops go back.
+// NewMentions iterates backward over all functions until nothing is added: functions call each other, and loops go back.
 func NewMentions(p *Program, arrays []*declared.Array) Mentions {
 	own := make(Mentions, len(p.Insns))
 	for i := range p.Insns {

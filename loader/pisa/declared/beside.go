@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// tagArrays names register arrays that stand side by side in one map. A name may have the array's own stage behind it, as in "a@1,b@3"; else the map's
+// tagArrays names register arrays that are interleaved in one map. The array's own stage may follow its name, as in "a@1,b@3"; else the map's
 // stage is that of all.
 const tagArrays = "pisa:arrays="
 

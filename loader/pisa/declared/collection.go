@@ -1,4 +1,4 @@
-// Package declared is what a collection says of its maps: their kinds, stages and sizes, the packet header vector and the budget, and
+// Package declared holds a collection's declarations of its maps: their kinds, stages and sizes, the packet header vector and the budget, and
 // the list of what maps of each kind may be.
 package declared
 
@@ -24,7 +24,7 @@ type Collection struct {
 	Answers Set // rings and the budget, which packets share
 	Chances Set // generators
 	Vector  vector
-	Types   *btf.Spec // nil: nobody knows
+	Types   *btf.Spec // nil: unknown
 
 	Budget     budgetWords
 	Deferred   bool // a replay that holds second passes back (recirc.h)
@@ -88,7 +88,7 @@ func isSet(spec *ebpf.CollectionSpec, name string) bool {
 	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })
 }
 
-// name gives an array its number. Two of one name would be one for whoever reads the proof.
+// name gives an array its number. Two arrays of one name would be one in the report.
 func (e *Collection) name(a *Array, spec *ebpf.CollectionSpec) []rule.Violation {
 	if a.Beside == 1 && a.Name == a.Map {
 		return nil

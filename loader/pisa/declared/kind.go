@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// Kind says what a map is under the memory rules. It comes from the map's tags, else from its type.
+// Kind is the role of a map under the memory rules, by the map's tags or else by its type.
 type Kind string
 
 // The kinds of maps.

@@ -53,7 +53,7 @@ var MapRoles = map[Kind]MapRole{
 	Constant: {Types: []ebpf.MapType{ebpf.Array}, Entries: 1, frozen: true, Looked: true,
 		Why: "constants that the loader has set before the proof; immediates of the twin"},
 	Untagged: {Types: append([]ebpf.MapType{ebpf.ProgramArray}, tables...), Looked: true,
-		Why: "configuration; as a table; programs that nobody may call"},
+		Why: "configuration; as a table; programs that may not be called"},
 }
 
 // SharedMaps are the maps that all collections of an instance have in common, and what they must be in each: one
@@ -63,13 +63,13 @@ var SharedMaps = map[string]Kind{
 	"chain_xdp": Slots, "chain_tc": Slots, "chain_tp": Slots, "recirc_xdp": Recirc, "recirc_tc": Recirc,
 }
 
-// mapFlags are what may be said of a map to the kernel: none of them changes what programs may do but readOnlyProgram.
+// mapFlags are the allowed flags of a map: of them only readOnlyProgram changes the access of programs.
 const mapFlags = ReadOnlyProgram | unix.BPF_F_NO_PREALLOC | unix.BPF_F_MMAPABLE | unix.BPF_F_INNER_MAP | unix.BPF_F_NUMA_NODE
 
-// ReadOnlyProgram says that the kernel refuses writes of programs.
+// ReadOnlyProgram: the kernel refuses writes of programs.
 const ReadOnlyProgram = unix.BPF_F_RDONLY_PROG
 
-// oversized says in which way a map could keep more than its role allows; "" when it cannot.
+// oversized names the property by which a map could hold more state than its role allows; "" if there is none.
 func (a *Array) oversized() string {
 	role, spec := MapRoles[a.Kind], a.Spec
 	switch {
@@ -83,7 +83,7 @@ func (a *Array) oversized() string {
 	return ""
 }
 
-// unlisted says in which way a map is not declared as its role has to be; "" when it is.
+// unlisted names the property of a map's declaration that its role does not allow; "" if there is none.
 func (a *Array) unlisted() string {
 	role, spec := MapRoles[a.Kind], a.Spec
 	shared, isShared := SharedMaps[a.Name]

@@ -20,7 +20,7 @@ func bit(n int) Set {
 	return Set{high: 1 << (n - 64)}
 }
 
-// MostNames is how many members a set has room for.
+// MostNames is the largest number of members of a set.
 const MostNames = 128
 
 // Number is the set of number n alone, of a trace's names.

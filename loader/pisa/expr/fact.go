@@ -96,7 +96,7 @@ func decided(yes, no bool) Span {
 	return Span{0, 1}
 }
 
-// Assume adds that a comparison came out so. The second result is false when it cannot have.
+// Assume adds the result of a comparison. The second result is false when it contradicts the facts.
 func (fs Facts) Assume(cond *Node, holds bool) (Facts, bool) {
 	k := Truth(holds)
 	fs, ok := fs.with(cond, Span{k, k})

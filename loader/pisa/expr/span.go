@@ -20,7 +20,7 @@ func (s Span) empty() bool { return s.Lo > s.Hi }
 func (s Span) Meet(o Span) Span { return Span{max(s.Lo, o.Lo), min(s.Hi, o.Hi)} }
 func (s Span) Join(o Span) Span { return Span{min(s.Lo, o.Lo), max(s.Hi, o.Hi)} }
 
-// Widen goes to the next size of a machine word, so that a growing loop variable ends after few rounds.
+// Widen extends the span to the next size of a machine word, so that a growing loop variable ends after few rounds.
 func (s Span) Widen() Span {
 	for _, top := range []uint64{math.MaxUint8, math.MaxUint16, math.MaxUint32} {
 		if s.Hi <= top {

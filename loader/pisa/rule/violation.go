@@ -1,4 +1,4 @@
-// Package rule names the memory rules, the ways to break them, and what an author can do about it.
+// Package rule names the memory rules, their violations, and the remedies.
 package rule
 
 import (
@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// ErrMemoryRules is wrapped by every error that says that a program breaks a memory rule.
+// ErrMemoryRules is wrapped by every error of a program that breaks a memory rule.
 var ErrMemoryRules = errors.New("memory rules")
 
-// ErrTooComplex says that the proof was given up: the program has more distinct states than the limit.
+// ErrTooComplex: the proof was ended: the program has more distinct states than the limit.
 var ErrTooComplex = errors.New("too many states")
 
-// ErrMalformed says that the instructions are not a program that the kernel would load either.
+// ErrMalformed: the instructions are not a program that the kernel would load either.
 var ErrMalformed = errors.New("malformed program")
 
-// Code names the way in which a rule is broken. It does not change once released.
+// Code names a kind of violation. It does not change once released.
 type Code string
 
-// The ways to break a rule.
+// The kinds of violation.
 const (
 	StageOrder    Code = "stage-order"   // rule 1: an array of an earlier stage after one of a later stage
 	StageMissing  Code = "stage-missing" // rule 1: no stage, or more than one
@@ -48,7 +48,7 @@ var rules = [...]string{
 	6: "stages and bits fit the switch",
 }
 
-// Remedies say what the author of an algorithm can do.
+// Remedies are texts for the author of an algorithm.
 var Remedies = map[Code]string{
 	StageOrder:    "declare the array in a later stage, or touch it earlier",
 	StageMissing:  "declare the array with REGISTER, REGISTER_BANKED or TALLY",

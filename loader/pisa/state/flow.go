@@ -54,7 +54,7 @@ func (fs Flows) NoteCell(s *State, p Place) {
 	}
 }
 
-// ForgetBefore is for when a region has begun in several ways: what was changed so far is written down.
+// ForgetBefore ends the use of a region's initial state, where several joined states differ in it: the changes so far are recorded explicitly.
 func (fs Flows) ForgetBefore(s *State, r *Region) {
 	if r.Before != nil {
 		fs.changes(s, *r, func(*value.Value, value.Value) {})
@@ -74,23 +74,23 @@ func (fs Flows) end(s *State, r Region) {
 	}
 }
 
-// changes writes down what differs from the state at the branch, and calls kept for what does not.
-func (fs Flows) changes(s *State, r Region, kept func(now *value.Value, before value.Value)) {
+// changes records the differences from the state at the branch, and calls same for equal values.
+func (fs Flows) changes(s *State, r Region, same func(now *value.Value, before value.Value)) {
 	f := fs.Of(r.Site)
 	if r.Depth == s.Depth() {
 		for i := range s.Regs[:10] {
 			if s.Regs[i].Equals(r.Before.Regs[i]) {
-				kept(&s.Regs[i], r.Before.Regs[i])
+				same(&s.Regs[i], r.Before.Regs[i])
 			} else {
 				f.AddReg(r.Depth, i)
 			}
 		}
 	}
 	for d := range min(len(s.Frames), len(r.Before.Frames)) {
-		s.Frames[d].Stack = cellChanges(f, s.Frames[d].Stack, r.Before.Frames[d].Stack, Place{Obj: d}, kept)
+		s.Frames[d].Stack = cellChanges(f, s.Frames[d].Stack, r.Before.Frames[d].Stack, Place{Obj: d}, same)
 	}
 	for i := range s.Scratch {
-		s.Scratch[i] = cellChanges(f, s.Scratch[i], r.Before.Scratch[i], Place{Scratch: true, Obj: i}, kept)
+		s.Scratch[i] = cellChanges(f, s.Scratch[i], r.Before.Scratch[i], Place{Scratch: true, Obj: i}, same)
 	}
 }
 

@@ -20,7 +20,7 @@ type Access struct {
 	Own     []int32 // branches since on a number that depends on the element, on any path
 }
 
-// AccessTo is the access to an array that is under way on this path, or nil.
+// AccessTo is the unfinished access to an array on this path, or nil.
 func (s *State) AccessTo(array int32) *Access {
 	i := slices.IndexFunc(s.Access, func(a Access) bool { return a.Array == array })
 	if i < 0 {
@@ -29,7 +29,7 @@ func (s *State) AccessTo(array int32) *Access {
 	return &s.Access[i]
 }
 
-// CountTest notes a branch in every read-modify-write that is under way.
+// CountTest records a branch in every unfinished read-modify-write.
 func (s *State) CountTest(pc int, t value.Taint, arrays []*declared.Array) {
 	for i := range s.Access {
 		a := &s.Access[i]
@@ -46,6 +46,6 @@ func (s *State) CountTest(pc int, t value.Taint, arrays []*declared.Array) {
 }
 
 const (
-	ManyLookups = 3 // lookups of one array that are told apart on one path
+	ManyLookups = 3 // lookups of one array that are distinguished on one path
 	Conditions  = 2 // in one read-modify-write
 )

@@ -27,7 +27,7 @@ func (s *State) Prune(p *code.Program) {
 	}
 }
 
-// keepSaved drops registers of a caller that are not live when it goes on.
+// keepSaved drops registers of a caller that are not live when it continues.
 func keepSaved(saved *[10]value.Value, regs uint16) *[10]value.Value {
 	out := *saved
 	for r := 6; r < 10; r++ {

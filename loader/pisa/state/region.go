@@ -20,7 +20,7 @@ type Region struct {
 // Site is a branch, in a function that was called from one place.
 type Site struct {
 	Branch int32
-	Back   int // where the caller goes on
+	Back   int // the caller's next instruction
 }
 
 // Flow is what one side of a branch has changed when they meet: which value is there depends on the branch,
@@ -28,7 +28,7 @@ type Site struct {
 type Flow struct {
 	Regs  map[int]uint16 // by depth
 	Cells map[Place]bool
-	Used  bool // somebody has relied on it
+	Used  bool // a result depends on it
 	Late  bool // it has grown since
 }
 
@@ -59,7 +59,7 @@ type Ended struct {
 	T        value.Taint
 }
 
-// Same reports whether both are of one branch and left in the same way.
+// Same reports whether both are of one branch and end at the same instruction.
 func (e Ended) Same(o Ended) bool {
 	return e.Site == o.Site && e.Depth == o.Depth && e.Returned == o.Returned
 }
@@ -88,7 +88,7 @@ func (f *Flow) AddCell(p Place) {
 	}
 }
 
-func cellChanges(f *Flow, now, before value.Memory, at Place, kept func(*value.Value, value.Value)) value.Memory {
+func cellChanges(f *Flow, now, before value.Memory, at Place, same func(*value.Value, value.Value)) value.Memory {
 	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) {
 		return now
 	}
@@ -100,7 +100,7 @@ func cellChanges(f *Flow, now, before value.Memory, at Place, kept func(*value.V
 			continue
 		}
 		v := now[r.A].V
-		kept(&v, before[r.B].V)
+		same(&v, before[r.B].V)
 		if v == now[r.A].V {
 			continue
 		}

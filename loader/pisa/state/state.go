@@ -13,7 +13,7 @@ import (
 type Frame struct {
 	Stack value.Memory
 	Saved *[10]value.Value // the caller's r1 to r9; never changed in place, nil in the first frame
-	Back  int              // where its caller goes on
+	Back  int              // its caller's next instruction
 	Loop  bool             // a callback: its caller repeats the call
 }
 
@@ -28,10 +28,10 @@ type State struct {
 	Top     int          // latest stage that was touched; -1: none
 	Access  []Access     // to arrays of that stage, and pointers got for later ones
 	Touched declared.Set // on some path
-	Failed  declared.Set // arrays with a violation on some path: say it once
+	Failed  declared.Set // arrays with a violation on some path, which is reported once
 	Regions []Region     // branches whose outcome what follows depends on
 	Control value.Taint  // of all regions
-	Ended   []Ended      // regions whose flow is still to come; empty while an instruction is interpreted
+	Ended   []Ended      // regions whose flow is still to be applied; empty while an instruction is interpreted
 	Outside value.Taint  // of what the path has written into the packet and other memory that is not followed
 }
 
@@ -45,7 +45,7 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Depth is the number of calls behind the current function.
+// Depth is the number of calls that the current function is nested in.
 func (s *State) Depth() int { return len(s.Frames) - 1 }
 
 // ReplacePointer sets what all copies of the pointer with this NULL number have become.

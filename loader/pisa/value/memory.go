@@ -32,7 +32,7 @@ func (m Memory) Around(off, size int) (from, to int) {
 	return from, to
 }
 
-// Replace puts c in the place of whatever it overlaps; what sticks out on either side is kept.
+// Replace replaces the bytes of c; parts of overlapping cells outside of c stay.
 func (m Memory) Replace(c Cell, ns *expr.Nodes) Memory {
 	from, to := m.Around(c.Off, c.Size)
 	out := make(Memory, 0, len(m)+2)
@@ -65,7 +65,7 @@ func (c Cell) part(off, size int, ns *expr.Nodes) Cell {
 	return out
 }
 
-// Read is what the cells say of [off, off+size). known is false when none of it was written.
+// Read returns the content of [off, off+size) by the cells. known is false when none of it was written.
 func (m Memory) Read(off, size int, ns *expr.Nodes) (v Value, known, sure bool) {
 	from, to := m.Around(off, size)
 	if from == to {
@@ -118,7 +118,7 @@ func (m Memory) Gaps(off, size int) (out []Cell) {
 	return out
 }
 
-// Blur says that any of the bytes in [off, off+size) may have been overwritten with something that
+// Blur records that any of the bytes in [off, off+size) may have been overwritten with something that
 // depends on t.
 func (m Memory) Blur(off, size int, t Taint, ns *expr.Nodes) Memory {
 	out := slices.Clone(m)

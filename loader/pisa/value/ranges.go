@@ -20,7 +20,7 @@ func Ranges(a, b Memory) iter.Seq[shared] {
 }
 
 // nextRange grows a range from the first of the cells that are left until no cell of either list sticks out,
-// and says where both lists go on.
+// and returns where both lists continue.
 func nextRange(a, b Memory, i, j int) (r shared, ni, nj int) {
 	from, to := extent(a, b, i, j)
 	ni, nj = i, j

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 )
 
-// Taint says which arrays' elements a number depends on, and of which of them it is (also) a product. Named are the sources of a trace,
+// Taint is the set of arrays whose elements a number depends on, and of those of which it is (also) a product. Named are the sources of a trace,
 // by its numbers; empty in a proof.
 type Taint struct{ From, Product, Named declared.Set }
 
@@ -18,7 +18,7 @@ func (t Taint) With(o Taint) Taint {
 	return Taint{t.From.Or(o.From), t.Product.Or(o.Product), t.Named.Or(o.Named)}
 }
 
-// Form says what a value can be used for.
+// Form is the kind of a value, which decides its uses.
 type Form uint8
 
 const (
@@ -44,12 +44,12 @@ const (
 	InContext               // of the context
 	InConfig                // a key that a callback is shown
 
-	// Memory of the kernel that a trace point shows, and offsets of fields in it: package allow says what leads where.
+	// Memory of the kernel that a trace point shows, and offsets of fields in it: package allow lists which field leads where.
 	InBuffer       // a socket buffer
 	InDevice       // its interface
 	InNet          // ... and the network namespace of that
 	InBlock        // the buffer's control block
-	InHead         // the buffer's memory, or what lies behind a number of its bytes
+	InHead         // the buffer's memory, or the memory after a number of its bytes
 	InBytes        // its packet's bytes
 	InWords        // the words of the control block that carry
 	InLength       // its length there
@@ -74,17 +74,17 @@ type Value struct {
 	Null   uint32     // not 0: may be NULL; equal in copies of one pointer
 	N      *expr.Node // the number, or the pointer's offset in bytes
 	T      Taint
-	Why    declared.Set // of a pointer: what decides that it is here, besides its index
+	Why    declared.Set // of a pointer: everything except its index that decides that the pointer is here
 	Sum    Sum
 }
 
-// Sum says that a number is a word of a counter array plus something that is not.
+// Sum marks a number that is a word of a counter array plus another number.
 type Sum struct {
 	Obj int32 // number of the map + 1; 0: no sum
 	Off *expr.Node
 }
 
-// IsNumber and IsPointer tell values apart; what is lost is a pointer.
+// IsNumber and IsPointer distinguish values; a lost value counts as a pointer.
 func (v Value) IsNumber() bool  { return v.Form == FormNumber && v.N != nil }
 func (v Value) IsPointer() bool { return v.Form > FormNumber }
 

@@ -1,4 +1,4 @@
-// Package departures is an algorithm for tests: it tells of every packet when it was handed to its queue, and when it left.
+// Package departures is an algorithm for tests: it reports of every packet when it was handed to its queue, and when it left.
 package departures
 
 import (
@@ -16,13 +16,13 @@ import (
 // Departure is a packet that left its queue.
 type Departure = DeparturesDeparture
 
-// Object makes one for a chain. told: every packet is a record in the ring.
-func Object(told bool) (loader.Object, error) {
+// Object makes one for a chain. records: every packet is a record in the ring.
+func Object(records bool) (loader.Object, error) {
 	spec, err := LoadDepartures()
 	if err != nil {
 		return loader.Object{}, fmt.Errorf("read departures: %w", err)
 	}
-	if err := maps.SetConstant(spec, "departures_told", told); err != nil {
+	if err := maps.SetConstant(spec, "departures_told", records); err != nil {
 		return loader.Object{}, err
 	}
 	return loader.Object{Name: "departures", Spec: spec, Needs: maps.NeedQueue}, nil

@@ -13,7 +13,7 @@ import (
 
 // Options of a witness.
 type Options struct {
-	Clock bool   // read the clock, so that algorithms behind it find it read
+	Clock bool   // read the clock, so that later algorithms use that reading
 	Port  uint16 // UDP destination port of the packets to count apart
 	Spin  uint32 // how often to read the clock before counting, at most 20,000: some 30 ns each
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/keys"
 )
 
-const keysLong = `Makes, renews and revokes what agents and coordinators trust each other by: an authority of your own, and certificates that it signs. A
-certificate says who somebody is, and nobody can speak in another one's name. Keys are 0600 in a folder of 0700; keep the authority's
+const keysLong = `Makes, renews and revokes the keys with which agents and coordinators authenticate: an authority of your own, and certificates that it
+signs. A certificate binds a host's name to its key, so no host can use another one's name. Keys are 0600 in a folder of 0700; keep the authority's
 (ca.key) on the machine where you run this, and give each host its own .crt and .key, and ca.crt.
 
-A renewed certificate is taken without a restart. What is revoked is in revoked.crl: give it to the coordinators, which end connections
-that count no more within seconds.`
+A renewed certificate is used without a restart. Revoked certificates are listed in revoked.crl: copy it to the coordinators, which end
+their connections within seconds.`
 
 const keysExample = `  xdpmon-coordinator keys init
   xdpmon-coordinator keys coordinator central --host coordinator.example.net --host 192.0.2.7
@@ -25,7 +25,7 @@ const keysExample = `  xdpmon-coordinator keys init
   xdpmon-coordinator keys renew host2
   xdpmon-coordinator keys revoke host3`
 
-// Environment is what the verb needs of the command line that it is a part of.
+// Environment is the verb's interface to the command line that it is part of.
 type Environment struct {
 	Now   func() time.Time
 	Print func(lines ...string) error
@@ -48,7 +48,7 @@ func New(env Environment) *cobra.Command {
 	return cmd
 }
 
-// keyring is the folder that the verbs of keys work in.
+// keyring is the folder of the keys.
 type keyring struct {
 	env Environment
 	dir *string
@@ -57,7 +57,7 @@ type keyring struct {
 func (k *keyring) folder() keys.Folder { return keys.Folder{Path: *k.dir, Now: k.env.Now} }
 
 func addDays(cmd *cobra.Command, days int) *int {
-	return cmd.Flags().Int("days", days, "how long it is good for")
+	return cmd.Flags().Int("days", days, "validity in days")
 }
 
 func (k *keyring) checkDays(days int) error {
@@ -68,7 +68,7 @@ func (k *keyring) checkDays(days int) error {
 }
 
 func (k *keyring) init() *cobra.Command {
-	cmd := &cobra.Command{Use: "init", Short: "Make an authority", Args: k.env.Args(0, 0, "nothing but flags")}
+	cmd := &cobra.Command{Use: "init", Short: "Make an authority", Args: k.env.Args(0, 0, "flags only")}
 	days := addDays(cmd, keys.AuthorityDays)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := k.checkDays(*days); err != nil {
@@ -77,7 +77,7 @@ func (k *keyring) init() *cobra.Command {
 		if err := k.folder().Init(*days); err != nil {
 			return err
 		}
-		return k.env.Print(fmt.Sprintf("%s: ca.crt for every host, ca.key for nobody", *k.dir))
+		return k.env.Print(fmt.Sprintf("%s: copy ca.crt to every host; keep ca.key secret", *k.dir))
 	}
 	return cmd
 }
@@ -85,13 +85,13 @@ func (k *keyring) init() *cobra.Command {
 func (k *keyring) coordinator() *cobra.Command {
 	cmd := &cobra.Command{Use: "coordinator NAME --host HOST", Short: "Make a coordinator's certificate", Args: k.env.Args(1, 1, "its name")}
 	days := addDays(cmd, keys.DefaultDays)
-	hosts := cmd.Flags().StringSlice("host", nil, "a name or address that agents reach it at; again for more")
+	hosts := cmd.Flags().StringSlice("host", nil, "a name or address that agents connect to; repeatable")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := k.checkDays(*days); err != nil {
 			return err
 		}
 		if len(*hosts) == 0 {
-			return k.env.Usage("--host is missing: the names and addresses that agents reach it at")
+			return k.env.Usage("--host is missing: the names and addresses that agents connect to")
 		}
 		return k.made(args[0], k.folder().Make(keys.Coordinator, args[0], *hosts, *days))
 	}
@@ -123,7 +123,7 @@ func (k *keyring) agent() *cobra.Command {
 }
 
 func (k *keyring) renew() *cobra.Command {
-	cmd := &cobra.Command{Use: "renew NAME...", Short: "Make keys anew", Args: k.env.Args(1, -1, "a name")}
+	cmd := &cobra.Command{Use: "renew NAME...", Short: "Replace keys by new ones", Args: k.env.Args(1, -1, "a name")}
 	days := addDays(cmd, keys.DefaultDays)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := k.checkDays(*days); err != nil {
@@ -140,20 +140,20 @@ func (k *keyring) renew() *cobra.Command {
 }
 
 func (k *keyring) revoke() *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke NAME...", Short: "Make certificates count no more", Args: k.env.Args(1, -1, "a name")}
+	cmd := &cobra.Command{Use: "revoke NAME...", Short: "Revoke certificates", Args: k.env.Args(1, -1, "a name")}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		for _, name := range args {
 			if err := k.folder().Revoke(name); err != nil {
 				return err
 			}
 		}
-		return k.env.Print(fmt.Sprintf("%s/revoked.crl: give it to the coordinators", *k.dir))
+		return k.env.Print(fmt.Sprintf("%s/revoked.crl: copy it to the coordinators", *k.dir))
 	}
 	return cmd
 }
 
 func (k *keyring) list() *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "Say what there is, and until when", Args: k.env.Args(0, 0, "nothing but flags")}
+	cmd := &cobra.Command{Use: "list", Short: "List certificates and when they expire", Args: k.env.Args(0, 0, "flags only")}
 	cmd.RunE = func(*cobra.Command, []string) error {
 		all, err := k.folder().List()
 		if err != nil {

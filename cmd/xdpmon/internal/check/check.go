@@ -1,4 +1,4 @@
-// Package check measures with everything that only measures, on interfaces or in captures, and prints findings.
+// Package check measures with all algorithms that do not act on packets, on interfaces or in captures, and prints findings.
 package check
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Options of a check: what is asked, and what it takes of the program that asks.
+// Options of a check: its parameters, and its interface to the calling program.
 type Options struct {
 	Names       []string // interfaces or captures
 	Captures    bool
 	Promises    []finding.Promise
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
-	Known       *names.Names // what findings are named by
+	Known       *names.Names // names in findings
 	JSON        bool
 	Clock       report.Clock // of live windows
 	Style       report.Style
@@ -43,7 +43,7 @@ type Options struct {
 	Notice     func(string)
 }
 
-// Run is a check; found reports whether anything was.
+// Run is a check; found reports whether it has findings.
 func Run(ctx context.Context, o Options) (found bool, err error) {
 	c := &checker{o: o, engine: diagnose.New(o.Promises...), gone: map[string]string{}, running: ctx}
 	if o.Captures {
@@ -73,7 +73,7 @@ func (p Pass) apply(l report.Line) diagnose.Window {
 	return w
 }
 
-// Sizes that a check takes: groups of networks and servers, and thresholds of scans and floods in ten seconds.
+// Sizes of a check: groups of networks and servers, and thresholds of scans and floods in ten seconds.
 const (
 	groupRows    = "128"
 	hhhInitial   = "10" // windows of a few thousand packets: with 100 a share errs by a tenth
@@ -83,7 +83,7 @@ const (
 		"syn-flood: count distinct src+sport by dst+dport > 1000 in 10s if tcp.syn and not tcp.ack"
 )
 
-// Passes are all that findings need.
+// Passes are the sessions that findings need.
 func Passes() []Pass {
 	group := func(name, match, by string) Pass {
 		return Pass{Name: name, Algorithms: []string{"fridge"}, Set: []string{"fridge.match=" + match, "fridge.group=" + by, "fridge.group6=56", "fridge.rows=" + groupRows}}
@@ -129,7 +129,7 @@ func (c *checker) config(p Pass, replay bool) (session.Config, error) {
 	return cfg, nil
 }
 
-// live runs all passes side by side.
+// live runs all passes concurrently.
 func (c *checker) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -154,7 +154,7 @@ func (c *checker) live(ctx context.Context) error {
 			return err
 		}
 		cfg.Emit = func(l report.Line) error {
-			if !c.all.Load() { // some do not measure yet, and what they would explain is not known
+			if !c.all.Load() { // some passes do not measure yet, and findings would lack their explanations
 				return nil
 			}
 			return c.take(p.apply(l))
@@ -224,7 +224,7 @@ func (c *checker) begin(cancel func()) {
 	}
 }
 
-// captures are read once for each pass; then their windows are looked at in the order of time.
+// captures are read once for each pass; then their windows are diagnosed in the order of time.
 func (c *checker) captures(ctx context.Context) error {
 	var windows []diagnose.Window
 	var broken error
@@ -253,7 +253,7 @@ func (c *checker) captures(ctx context.Context) error {
 	return broken
 }
 
-// replayed lets a window's findings name the captures, and not an interface.
+// replayed makes a window's findings name the captures instead of an interface.
 func (c *checker) replayed(w diagnose.Window) diagnose.Window {
 	command := "xdpmon replay " + strings.Join(c.o.Names, " ")
 	for i := range w.Seen.Measures {
@@ -299,12 +299,12 @@ func (c *checker) lines(f finding.Finding) []string {
 	return append(report.Wrap(head+": "+f.Sentence(), c.o.Style), "")
 }
 
-// conclude writes the findings, the gravest first, and what could not be told.
+// conclude writes the findings, the gravest first, and the questions that could not be answered.
 func (c *checker) conclude(failed error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.show(c.engine.Flush())
-	for _, f := range c.o.Known.Findings(c.engine.Open()) { // as they stand now
+	for _, f := range c.o.Known.Findings(c.engine.Open()) { // in their present state
 		for i := range c.found {
 			if c.found[i].ID == f.ID {
 				c.found[i] = f
@@ -350,7 +350,7 @@ func (c *checker) tooFew() string {
 	} else if c.o.Captures {
 		remedy = "a longer capture"
 	}
-	return fmt.Sprintf("Note: too few to know what is usual (%s): only absolute bounds and promises were compared. Remedy: %s.", windows(c.engine.Rounds()), remedy)
+	return fmt.Sprintf("Note: too few windows for a baseline (%s): only absolute bounds and promises were compared. Remedy: %s.", windows(c.engine.Rounds()), remedy)
 }
 
 func windows(n int) string {

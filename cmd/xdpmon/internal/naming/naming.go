@@ -1,4 +1,4 @@
-// Package naming has the flags of names beside addresses and ports.
+// Package naming has the flags of names for addresses and ports.
 package naming
 
 import (
@@ -18,18 +18,18 @@ type Options struct {
 	files   []string
 }
 
-// all is what --names takes.
+// all are the values of --names.
 var all = []string{"services", "dns", "none"}
 
 // Add adds the flags to a verb.
 func Add(cmd *cobra.Command) *Options {
 	o := &Options{}
-	cmd.Flags().StringSliceVar(&o.sources, "names", []string{"services"}, "`SOURCE,...` of names beside addresses and ports: services (of ports), dns (learned from DNS answers that arrive), none")
+	cmd.Flags().StringSliceVar(&o.sources, "names", []string{"services"}, "`SOURCE,...` of names for addresses and ports: services (of ports), dns (learned from DNS answers that arrive), none")
 	cmd.Flags().StringSliceVar(&o.files, "names-file", nil, "database of autonomous systems or countries in MaxMind's format, `FILE.mmdb`; repeatable")
 	return o
 }
 
-// Open reads what was asked for; live, the socket that DNS answers are learned from is opened, which takes a privilege that is given up later.
+// Open reads the requested databases; live, it opens the socket that DNS answers are learned from, which needs a privilege that is dropped later.
 func (o *Options) Open(live bool, notice func(string, ...any)) (*names.Names, *names.Listener, error) {
 	for _, s := range o.sources {
 		if !slices.Contains(all, s) {

@@ -1,4 +1,4 @@
-// Package progress is the line that says how far something is.
+// Package progress is a progress line on a terminal.
 package progress
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Line is one line on a terminal that says how far something is.
+// Line is one line on a terminal that shows progress.
 type Line struct {
 	out   io.Writer
 	now   func() time.Time
@@ -25,15 +25,15 @@ type Line struct {
 
 const every = 100 * time.Millisecond
 
-// New is a line on out, which is so many characters wide.
+// New is a line on out, which is width characters wide.
 func New(out io.Writer, now func() time.Time, width int) *Line {
 	return &Line{out: out, now: now, width: width}
 }
 
-// Update says how far a run is.
+// Update sets the progress of a run.
 func (l *Line) Update(at session.Progress) { l.Show(text(at)) }
 
-// Show draws the line anew, at most ten times a second.
+// Show redraws the line, at most ten times a second.
 func (l *Line) Show(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Line) Show(line string) {
 	fmt.Fprintf(l.out, "\r%s\x1b[K", string(text[:min(len(text), l.width-1)]))
 }
 
-// Clear takes the line away, so that something else can be written there.
+// Clear erases the line, so that other output can take its place.
 func (l *Line) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

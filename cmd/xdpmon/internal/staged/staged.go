@@ -1,4 +1,4 @@
-// Package staged runs the demonstrations: handshakes over an emulated link beside the truth, and incidents on a timetable with everything that measures.
+// Package staged runs the demonstrations: handshakes over an emulated link with the exact delays, and incidents on a timetable with all measuring algorithms.
 package staged
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Output is what a demonstration takes of the program that shows it.
+// Output is the interface of a demonstration to the program that shows it.
 type Output struct {
 	Live   func(context.Context, session.LiveConfig) error
 	Emit   func(report.Line) error // a window
-	Draw   func(report.Line) error // a line that is no window
+	Draw   func(report.Line) error // a line that is not a window
 	Notice func(format string, args ...any)
 	Start  func(interfaces []string, attached []*attach.Attachment)
 	Fail   func(error) // ends the run
 }
 
-// Handshakes builds two hosts, measures in their middle, and takes them down again whatever happened. offset is the real-time clock less that of the windows, ns.
+// Handshakes builds two hosts, measures between them, and removes them again, also after errors. offset is the real-time clock less that of the windows, ns.
 func Handshakes(ctx context.Context, o Output, cfg session.LiveConfig, traffic scene.Traffic, offset int64) (err error) {
 	truth := scene.NewTruth(offset)
 	network, err := scene.NewNetwork(traffic, truth)
@@ -59,11 +59,11 @@ func Handshakes(ctx context.Context, o Output, cfg session.LiveConfig, traffic s
 	return err
 }
 
-// slicesOfOffices are what ahab shows; nothing is dropped. Their capacity is twice the link's, so that its queue is what a full link is found by.
+// slicesOfOffices are the slices of ahab; nothing is dropped. Their capacity is twice the link's, so that a full link is found by its queue.
 var slicesOfOffices = fmt.Sprintf("{capacity: %.0fMbit, slices: [{name: office-1, match: {sources: [10.20.1.0/24]}, user: source}, {name: office-2, match: {sources: [10.20.2.0/24]}, user: source}, "+
 	"{name: office-3, match: {sources: [10.20.3.0/24]}, user: source}]}", 2*incidents.LinkRate/1e6)
 
-// Passes are the sessions of staged incidents, each an instance: what findings need, and all other algorithms beside the first.
+// Passes are the sessions of staged incidents, each an instance: those that findings need, with all other algorithms in the first one.
 func Passes() []check.Pass {
 	list := check.Passes()
 	all := &list[0]
@@ -80,7 +80,7 @@ type stage struct {
 
 	ready    sync.WaitGroup
 	all      atomic.Bool // everything is attached
-	mu       sync.Mutex  // of what follows, and of the output
+	mu       sync.Mutex  // of the fields below, and of the output
 	attached []*attach.Attachment
 	noticed  map[string]bool // all sessions attach to the same interface
 }
@@ -93,7 +93,7 @@ func Incidents(ctx context.Context, o Output, seed uint64, configs []session.Liv
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
 	o.Notice("%s", incidents.Describe())
-	o.Notice("attaching everything that measures; the timetable follows")
+	o.Notice("attaching all algorithms; the timetable follows")
 	if err := world.Begin(); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *stage) run(ctx context.Context, end func(), took time.Duration) error {
 		if err := <-results; err != nil {
 			errs = append(errs, err)
 		}
-		end() // one that ends for whatever reason ends all
+		end() // a session that ends, for any reason, ends all
 	}
 	playing.Wait()
 	return errors.Join(errs...)
@@ -128,7 +128,7 @@ func (s *stage) measure(ctx context.Context, cfg session.LiveConfig) error {
 	defer ready()
 	cfg.Interfaces, cfg.Notice = []string{incidents.Interface}, s.once
 	cfg.Emit = func(l report.Line) error {
-		if !s.all.Load() { // some do not measure yet, and what they would explain is not known
+		if !s.all.Load() { // some sessions do not measure yet, and findings would lack their explanations
 			return nil
 		}
 		s.mu.Lock()
@@ -184,7 +184,7 @@ func (s *stage) play(ctx context.Context, end func(), took time.Duration) {
 
 // Timetable is a line for each incident.
 func Timetable() []string {
-	lines := []string{"the first 30 s teach what is usual; then, after the start:"}
+	lines := []string{"the first 30 s are the baseline; then, after the start:"}
 	for n, i := range incidents.All {
 		lines = append(lines, fmt.Sprintf("  %s  %-28s %s", clock(incidents.Begins(n)), strings.TrimSpace(string(i.Kind)), i.What))
 	}

@@ -1,4 +1,4 @@
-// Package topverb is the verb top: where it asks, and how it shows.
+// Package topverb is the verb top: the API that it reads, and its screen.
 package topverb
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-const long = `Shows what an agent, a coordinator or a run with --listen measures: findings first, then instances, then what is in them. It asks their API
-(docs/api.md) and nothing else, and changes nothing.
+const long = `Shows what an agent, a coordinator or a run with --listen measures: findings first, then instances, then what is in them. It reads only their API
+(docs/api.md), and changes nothing.
 
 Without an argument it follows the agent of this host by its socket, else the coordinator's. An argument is the address of a listener, or the path
 of a socket. --replay runs captures through algorithms here and shows them at --speed; --algo, --set, --window, --seed and --decap are for that.
 
-Enter goes down, Esc back; [ and ] go through windows of the past, l returns to live; / filters, s sorts, Space stops, ? lists all keys.
+Enter opens a row, Esc returns; [ and ] show earlier and later windows, l returns to live; / filters, s sorts, Space stops, ? lists all keys.
 --plain writes lines instead, for screen readers and logs; so does a terminal that cannot move its cursor.`
 
 const example = `  sudo xdpmon top
@@ -36,10 +36,10 @@ const example = `  sudo xdpmon top
   xdpmon top host:9400 --token-file ~/.xdpmon.token
   sudo xdpmon top --replay capture.pcap --algo fridge,lean --speed 10`
 
-// coordinatorSocket is where a coordinator answers unless its configuration has another one (userspace/coordinator/config, which this program does not link).
+// coordinatorSocket is a coordinator's query socket unless its configuration has another one (userspace/coordinator/config, which this program does not link).
 const coordinatorSocket = "/run/xdpmon-coordinator/coordinator.sock"
 
-// Env is what the verb takes of the program.
+// Env is the verb's interface to the program.
 type Env struct {
 	Stdin, Stdout, Stderr any
 	Getenv                func(string) string
@@ -66,7 +66,7 @@ func New(env Env) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.plain, "plain", false, "write lines, and never move the cursor")
 	f.StringArrayVar(&o.replay, "replay", nil, "run a capture, `FILE`, through the algorithms of --algo, and show that; repeatable")
-	f.Float64Var(&o.speed, "speed", 1, "of --replay, times the capture's own; 0: as fast as it goes")
+	f.Float64Var(&o.speed, "speed", 1, "of --replay, a multiple of the capture's own; 0: as fast as possible")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	f.StringVar(&o.access.TokenFile, "token-file", "", "`FILE` with the token of web.auth.token_file there")
 	f.StringVar(&o.access.CA, "ca", "", "`FILE` with the certificate of the authority there, for web.auth.certificates")
@@ -115,7 +115,7 @@ func Screen(env Env) top.Options {
 	return top.Options{Quit: "quit", Unicode: env.UTF8(), Color: env.Getenv("NO_COLOR") == "", Now: env.Now}
 }
 
-// Sink is the screen of a run: the terminal shows its API, and end is called when somebody ends it there.
+// Sink is the screen of a run: the terminal shows its API, and end is called when the user ends it there.
 func Sink(env Env, style report.Style, size func() (width, height int), handler http.Handler, end func(error)) report.Sink {
 	o := Screen(env)
 	o.Quit = "ends the run"
@@ -123,7 +123,7 @@ func Sink(env Env, style report.Style, size func() (width, height int), handler 
 	return top.NewSink(top.SinkOptions{Out: env.Stdout.(io.Writer), Notices: env.Stderr.(io.Writer), Style: sized, Handler: handler, Screen: o, End: end})
 }
 
-// Full reports whether there is a terminal for a full screen: somebody looks at it, types into it, and it can move its cursor.
+// Full reports whether a full screen is possible: standard input and output are a terminal that can move its cursor.
 func Full(env Env) bool {
 	in, isFile := env.Stdin.(*os.File)
 	term := env.Getenv("TERM")
@@ -144,7 +144,7 @@ func show(ctx context.Context, env Env, plain bool, o top.Options) error {
 	return nil
 }
 
-// target is where to ask; that somebody answers there is tried once, so that a wrong address is told before the screen opens.
+// target is the API to read; one request is made first, so that a wrong address is reported before the screen opens.
 func target(ctx context.Context, o *options, args []string) (t client.Target, err error) {
 	if len(args) > 0 {
 		if t, err = client.Remote(args[0], o.access); err != nil {
@@ -211,7 +211,7 @@ func replay(ctx context.Context, cancel func(), env Env, o *options, screen top.
 	notice := func(format string, args ...any) {
 		select {
 		case notices <- fmt.Sprintf(format, args...):
-		default: // it is shown, or later ones are
+		default: // a request to redraw is pending already
 		}
 	}
 	played := make(chan error, 1)
@@ -222,7 +222,7 @@ func replay(ctx context.Context, cancel func(), env Env, o *options, screen top.
 			cancel()
 			return
 		}
-		notice("the capture has ended; [ and ] look back")
+		notice("the capture has ended; [ and ] show earlier windows")
 		close(ended)
 	}()
 	err = show(ctx, env, o.plain, screen)

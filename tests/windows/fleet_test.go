@@ -11,14 +11,14 @@ import (
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
 )
 
-// crowd is more instances than one set of programs serves, and what each has been sent.
-type crowd struct {
+// fleet is more instances than one set of programs serves, and the number of packets sent to each.
+type fleet struct {
 	insts []*loader.Instance
 	sent  []uint64
 }
 
 // join adds an instance; its interfaces are of both kinds of hook, by turns.
-func (c *crowd) join(t *testing.T, name string) {
+func (c *fleet) join(t *testing.T, name string) {
 	t.Helper()
 	inst := load(t, loader.Options{Seed: 1, Alike: loader.MostAlike, Lazy: true}, witnessObject(t, name, witness.Options{}))
 	if err := inst.Alone(); err != nil {
@@ -28,7 +28,7 @@ func (c *crowd) join(t *testing.T, name string) {
 }
 
 // send a different number of packets to each, through XDP and TC by turns.
-func (c *crowd) send(t *testing.T) {
+func (c *fleet) send(t *testing.T) {
 	t.Helper()
 	frame := builder.MustBuild(&builder.Spec{})
 	for n, inst := range c.insts {
@@ -49,7 +49,7 @@ func (c *crowd) send(t *testing.T) {
 	}
 }
 
-func (c *crowd) check(t *testing.T, when string) {
+func (c *fleet) check(t *testing.T, when string) {
 	t.Helper()
 	seen, err := loader.SeenSoFar(c.insts)
 	if err != nil {
@@ -66,11 +66,11 @@ func (c *crowd) check(t *testing.T, when string) {
 	}
 }
 
-// More instances than one set of programs serves, half of them at XDP and half at TC, some with another chain: each counts its own packets, whoever's window ends,
-// whoever is closed, and whoever comes in its place.
+// More instances than one set of programs serves, half of them at XDP and half at TC, some with another chain: each counts its own packets, whichever instance's window ends,
+// is closed, or is replaced.
 func TestCrowd(t *testing.T) {
 	testutil.NeedRoot(t)
-	c := &crowd{}
+	c := &fleet{}
 	for range loader.MostAlike + 3 {
 		c.join(t, "witness")
 	}
@@ -97,7 +97,7 @@ func TestCrowd(t *testing.T) {
 	}
 	c.insts, c.sent = append(c.insts[:5], c.insts[6:]...), append(c.sent[:5], c.sent[6:]...)
 	c.join(t, "witness")
-	c.check(t, "after one has gone and another has come")
+	c.check(t, "after one was closed and another was added")
 	c.send(t)
 	c.check(t, "after all")
 }

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// tagArrays names register arrays that stand side by side in one map: an element of the map has a word of each.
+	// tagArrays names register arrays that are interleaved in one map: an element of the map has a word of each.
 	tagArrays = "pisa:arrays="
-	// atStage is between the name of such an array and its stage, where that is not the map's.
+	// atStage separates the name of such an array from its stage, where that is not the map's.
 	atStage = "@"
 )
 
-// ErrWords is returned where a map has no words to cut off.
-var ErrWords = errors.New("it has no such number of words")
+// ErrWords is returned where a map does not have the words that SetWords cuts off.
+var ErrWords = errors.New("its elements do not have that many words")
 
 // Place is a register array of a map.
 type Place struct {
@@ -29,7 +29,7 @@ type Place struct {
 	Width int // bytes
 }
 
-// Places are the register arrays in a map: itself, if it is one.
+// Places are the register arrays in a map: the map itself if none are interleaved in it.
 func Places(name string, ms *ebpf.MapSpec) (list []Place) {
 	stage, _ := Stage(ms)
 	names := listed(ms)
@@ -47,7 +47,7 @@ func Places(name string, ms *ebpf.MapSpec) (list []Place) {
 	return list
 }
 
-// listed is what a map's tag says of its arrays; nil without one.
+// listed are the arrays in a map's tag; nil without a tag.
 func listed(ms *ebpf.MapSpec) []string {
 	for _, tag := range ms.Tags {
 		if names, ok := strings.CutPrefix(tag, tagArrays); ok {
@@ -70,7 +70,7 @@ func MapOf(spec *ebpf.CollectionSpec, array string) *ebpf.MapSpec {
 	return nil
 }
 
-// SetWords leaves the first n arrays of a map in which several stand side by side: a program that is configured not to touch the others takes no memory
+// SetWords cuts a map of interleaved arrays to the first n: a program that is configured not to use the others takes no memory
 // for them.
 func SetWords(spec *ebpf.CollectionSpec, name string, n int) error {
 	ms, ok := spec.Maps[name]
@@ -105,14 +105,14 @@ func cutType(t btf.Type, n int) btf.Type {
 	return element
 }
 
-// word is where an array is that stands beside others.
+// word is the position of an interleaved array.
 type word struct {
-	of    *Array // all of them; nil: it stands alone
+	of    *Array // the map's elements as an array; nil: not interleaved
 	place int
 }
 
-// apart are the arrays of a map that stand side by side.
-func (a *Array) apart(ms *ebpf.MapSpec) map[string]*Array {
+// interleaved are the arrays of a map, one for each word of its elements.
+func (a *Array) interleaved(ms *ebpf.MapSpec) map[string]*Array {
 	list := map[string]*Array{}
 	for i, p := range Places(a.Name, ms) {
 		if p.Name != a.Name {
@@ -146,7 +146,7 @@ func (w word) read(first int, dst []uint64) error {
 	return nil
 }
 
-// put writes elements and leaves the arrays beside as they are.
+// put writes elements and leaves the other arrays of the map unchanged.
 func (w word) put(keys []uint32, words []uint64) error {
 	w.of.written = true
 	for i, key := range keys {
@@ -168,7 +168,7 @@ func (w word) put(keys []uint32, words []uint64) error {
 	return nil
 }
 
-// element is what a map holds for a key: a copy a CPU, or one.
+// element is the value of a key: a copy for each CPU, or one.
 func (a *Array) element(key uint32) (copies [][]byte, err error) {
 	if a.PerCPU {
 		return copies, a.m.Lookup(a.key(key), &copies)
