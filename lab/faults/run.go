@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -316,12 +315,30 @@ func onInterface(network *netns.Topology) (there string, err error) {
 	return there, err
 }
 
+// productRoot is the folder of the product's module, above the working directory; lab/ is a module of its own.
+func productRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find repository: %w", err)
+	}
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".ci", "go")); err == nil {
+			return dir, nil
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", errors.New("find repository: run this inside of it")
+}
+
 // Build builds the command as it is shipped and returns its path, in a folder that the caller removes.
 func Build(dir string) (string, error) {
 	path := dir + "/xdpmon"
 	build := exec.Command("go", "build", "-o", path, "github.com/xdpmon/xdpmon/cmd/xdpmon")
-	_, file, _, _ := runtime.Caller(0)
-	build.Dir = filepath.Join(filepath.Dir(file), "..", "..") // the product's module: lab/ is another one
+	root, err := productRoot()
+	if err != nil {
+		return "", err
+	}
+	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build xdpmon: %w: %s", err, out)

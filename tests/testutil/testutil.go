@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -41,14 +40,20 @@ func NeedTool(tb testing.TB, name string) string {
 	return path
 }
 
-// Root is the repository's root folder.
+// start is the folder in which the test began: its package's.
+var start, _ = os.Getwd()
+
+// Root is the repository's root folder. Binaries hold no paths (-trimpath), so that worktrees share one build cache.
 func Root(tb testing.TB) string {
 	tb.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		tb.Fatal("find repository: the binary was built without file names")
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".ci", "go")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			tb.Fatalf("find repository: no folder above %s has .ci/go", start)
+		}
 	}
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
 // Traces is the folder of captures: the environment variable XDPMON_TRACES, or ../shared/traces beside the
