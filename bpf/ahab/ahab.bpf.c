@@ -52,7 +52,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum ahab_counter {
 	AHAB_STRAY,    /* segments in no slice: pass, uncharged */
-	AHAB_OPEN,     /* passed above the limit, or beyond a ceiling, because the lease had run out */
+	AHAB_OPEN,     /* passed above the limit because the lease had run out */
 	AHAB_EPOCHS,   /* new limits asked for */
 	AHAB_WRITTEN,  /* ... and written */
 	AHAB_LOST_SAMPLES, /* the ring was full */
@@ -622,13 +622,8 @@ static __always_inline void refuse(struct phv *phv, struct bounded *b, enum ahab
 {
 	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
 
-	if (!lease)
+	if (!lease || clock_now(phv) > lease->until)
 		return;
-	if (clock_now(phv) > lease->until) {
-		if (!b->over) /* else it is counted: judge */
-			count(phv, AHAB_OPEN, phv->segs);
-		return;
-	}
 	count(phv, by, phv->segs);
 	b->refused = 1;
 	b->deed = AHAB_DROPPED;
