@@ -185,10 +185,8 @@ func (r *rig) idle(ctx context.Context, keys []string) (share float64, err error
 		return 0, err
 	}
 	defer a.stop() //nolint:errcheck // what it ends with is of no interest here
-	select {
-	case <-time.After(15 * time.Second): // loading is over
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if _, err := r.measuring(ctx); err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, a.log.Bytes())
 	}
 	from, busy := time.Now(), a.busy()
 	select {
