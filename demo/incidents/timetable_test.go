@@ -50,6 +50,11 @@ func TestIncidentsEnd(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", i.What, err)
 		}
+		for at, a := range w.answers {
+			if late, deaf := a.Late(); late != 0 || deaf {
+				t.Errorf("%s: %v stays %v late, deaf: %v", i.What, at, late, deaf)
+			}
+		}
 		for n, way := range []*stage.Way{w.upNear, w.downNear, w.upFar, w.downFar} {
 			if left := way.Faults(); len(left) > 0 {
 				t.Errorf("%s: direction %d keeps %v", i.What, n, left)

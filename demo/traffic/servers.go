@@ -161,6 +161,12 @@ func (a *Answers) Set(later time.Duration, deaf bool) {
 	a.delay, a.deaf = Usual+later, deaf
 }
 
+// Late is how much later than usual answers are, and whether they are kept back.
+func (a *Answers) Late() (later time.Duration, deaf bool) {
+	delay, deaf := a.how()
+	return delay - Usual, deaf
+}
+
 func (a *Answers) how() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

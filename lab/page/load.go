@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -113,6 +114,11 @@ func (r *rig) readers(ctx context.Context, all api.Instances) (end func(), open 
 			return end, "", err
 		}
 	}
+	asking, cancel := context.WithCancel(ctx)
+	ends = append(ends, cancel)
+	for n := range *readers {
+		go read(asking, all.Instances[n%len(all.Instances)].Key)
+	}
 	for range *tops {
 		stop, err := r.top(ctx)
 		if err != nil {
@@ -125,7 +131,50 @@ func (r *rig) readers(ctx context.Context, all api.Instances) (end func(), open 
 		return end, "", err
 	}
 	ends = append(ends, func() { deaf.Close() })
-	return end, fmt.Sprintf("%d pages in Chromium, %d top and one that does not read", *tabs, *tops), nil
+	return end, fmt.Sprintf("%d pages in Chromium, %d clients that ask as the page does, %d top and one that does not read", *tabs, *readers, *tops), nil
+}
+
+// read follows the stream, and asks for what the page shows of an instance when its window closes.
+func read(ctx context.Context, key string) {
+	var c http.Client
+	get := func(path string, q url.Values) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+api.Prefix+path+"?"+q.Encode(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return c.Do(r)
+	}
+	stream, err := get("/stream", nil)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer stream.Body.Close()
+	of := func(more ...string) url.Values {
+		q := url.Values{"key": {key}, "algorithm": {"fridge"}}
+		for n := 0; n+1 < len(more); n += 2 {
+			q.Set(more[n], more[n+1])
+		}
+		return q
+	}
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		if text := lines.Text(); !strings.Contains(text, key) || !strings.Contains(text, "fridge") {
+			continue
+		}
+		from := time.Now().Add(-15 * time.Minute).UTC().Format(time.RFC3339)
+		for path, q := range map[string]url.Values{"/instances": nil, "/reports": of(), "/distributions": of("distribution", "delay_ns"),
+			"/windows": of("from", from, "fields", "report.delay_ns.p50,report.delay_ns.p50_low,report.delay_ns.p50_high,report.delay_ns.p99,report.delay_ns.p99_low,report.delay_ns.p99_high,report.match_rate")} {
+			answer, err := get(path, q)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				log.Printf("%s: %s", path, answer.Status)
+			}
+		}
+	}
 }
 
 // top runs the full screen in a terminal.
@@ -185,10 +234,8 @@ func (r *rig) idle(ctx context.Context, keys []string) (share float64, err error
 		return 0, err
 	}
 	defer a.stop() //nolint:errcheck // what it ends with is of no interest here
-	select {
-	case <-time.After(15 * time.Second): // loading is over
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if _, err := r.measuring(ctx); err != nil {
+		return 0, fmt.Errorf("%w\n%s", err, a.log.Bytes())
 	}
 	from, busy := time.Now(), a.busy()
 	select {

@@ -26,9 +26,10 @@ var (
 	parts   = flag.String("parts", "week,load,rest", "what is measured")
 	past    = flag.Duration("past", 7*24*time.Hour, "of the store in part week")
 	folder  = flag.String("dir", "", "folder for the store, which stays; empty: a temporary one")
-	tabs    = flag.Int("tabs", 50, "browser windows of part load")
+	tabs    = flag.Int("tabs", 12, "browser windows of part load: a small machine holds no more beside what it measures")
+	readers = flag.Int("readers", 38, "clients of part load that follow the stream and ask what the page asks")
 	tops    = flag.Int("tops", 10, "full screens of part load")
-	window  = flag.Duration("window", 2*time.Second, "of the agent in part load")
+	window  = flag.Duration("window", 5*time.Second, "of the agent in part load")
 	took    = flag.Duration("for", 40*time.Second, "each stretch of parts load and rest")
 )
 

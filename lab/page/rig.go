@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -125,11 +126,14 @@ func (a *agent) stop() error {
 	return nil
 }
 
-// measuring waits until all interfaces have had a window of each algorithm.
+// measuring waits until all interfaces have had a window of each algorithm, and asks the agent's socket, as there may be no listener.
 func (r *rig) measuring(ctx context.Context) (all api.Instances, err error) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(r.dir, "agent.sock"))
+	}}}
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 		all = api.Instances{}
-		if err = ask(base+api.Prefix+"/instances", &all); err != nil || len(all.Instances) < interfaces {
+		if err = askBy(&c, "http://agent"+api.Prefix+"/instances", &all); err != nil || len(all.Instances) < interfaces {
 			continue
 		}
 		n := 0
@@ -143,8 +147,10 @@ func (r *rig) measuring(ctx context.Context) (all api.Instances, err error) {
 	return all, errors.Join(fmt.Errorf("%d of %d instances measure", len(all.Instances), interfaces), err, ctx.Err())
 }
 
-func ask(url string, to any) error {
-	answer, err := http.Get(url)
+func ask(url string, to any) error { return askBy(http.DefaultClient, url, to) }
+
+func askBy(c *http.Client, url string, to any) error {
+	answer, err := c.Get(url)
 	if err != nil {
 		return err
 	}

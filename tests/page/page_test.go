@@ -183,8 +183,8 @@ func filter(b *browser, base, key string) {
 	b.quiet("filter")
 }
 
-// harm is a name that is an element where somebody takes text for markup.
-const harm = `<img src=x onerror="document.title='harmed'">"'&`
+// harm is a name that is an element where somebody takes text for markup, clears a terminal, and turns text round.
+const harm = `<img src=x onerror="document.title='harmed'">"'&` + "\x1b[2J\u202eevil\u05d0"
 
 // staged is a coordinator's window with everything that a special picture shows, and every name chosen to do harm.
 func staged(n int) report.Line {
@@ -254,6 +254,7 @@ func TestNamesAreText(t *testing.T) {
 	sound("instance")
 	b.visit(view(base, "hosts"))
 	b.until("hosts", `document.querySelector("main table")?.textContent.includes("<img")`)
+	b.until("what turns text is an escape", `document.body.innerText.includes("\\u001b[2J\\u202eevil") && !/[\u001b\u202e]/.test(document.body.innerText)`)
 	sound("hosts")
 }
 

@@ -1,5 +1,5 @@
 // The page: where one is (the hash), the range of time, and what arrives. Views draw sections, each of which is drawn again when something closed.
-import { h } from "./dom.js";
+import { h, safe } from "./dom.js";
 import { ask, follow, Problem } from "./ask.js";
 import { clock } from "./units.js";
 import { views } from "./views.js";
@@ -123,7 +123,7 @@ function show() {
 	document.getElementById("live").setAttribute("aria-pressed", String(r.live && !parameters.get("at")));
 	tell();
 	if (!view) { main.append(h("p", { class: "error" }, "There is no such view.")); return; }
-	document.title = "xdpmon: " + (parameters.get("key") || view.title);
+	document.title = safe("xdpmon: " + (parameters.get("key") || view.title));
 	view.open(current);
 }
 
@@ -189,5 +189,5 @@ addEventListener("pageshow", (e) => { if (e.persisted) look(); });
 addEventListener("load", () => {
 	show();
 	if (!document.hidden) stream();
-	ask("instances").then((i) => { document.getElementById("version").textContent = `${i.command} ${i.version}`; }).catch(() => {});
+	ask("instances").then((i) => { document.getElementById("version").textContent = safe(`${i.command} ${i.version}`); }).catch(() => {});
 });

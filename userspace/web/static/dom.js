@@ -1,16 +1,20 @@
-// Elements from code. Text is always a text node: names that traffic chose never become markup.
+// Elements from code. Text is always a text node: names that traffic chose never become markup. What is invisible or turns the direction of text is written as an
+// escape, as in top.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+export const safe = (text) => (typeof text === "string" ? text.replace(hidden, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")) : text);
 
 export function h(tag, attributes, ...children) {
 	const e = document.createElement(tag);
 	set(e, attributes);
-	e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+	e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false).map(safe));
 	return e;
 }
 
 export function svg(tag, attributes, ...children) {
 	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
 	set(e, attributes);
-	e.append(...children);
+	e.append(...children.map(safe));
 	return e;
 }
 

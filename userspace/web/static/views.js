@@ -186,9 +186,8 @@ function opened(page) {
 			page.parameters.get("at") && h("a", { href: page.link("instance", { key, algorithm }) }, "back to the latest"))];
 		for (const n of report.notes) out.push(h("p", { class: "note" }, n));
 		if (report.hosts) out.push(hosts(report.hosts));
-		for (const d of report.distributions) out.push(await distribution(page, key, algorithm, d));
-		out.push(...await values(page, key, algorithm, report.values), ...await tables(page, key, algorithm, report), details(report, measuring));
-		return out;
+		const parts = await Promise.all([...report.distributions.map((d) => distribution(page, key, algorithm, d)), values(page, key, algorithm, report.values), tables(page, key, algorithm, report)]);
+		return [...out, ...parts.flat(), details(report, measuring)];
 	}, mine);
 }
 
