@@ -117,3 +117,49 @@ func TestCutCapture(t *testing.T) {
 	}
 	p.has(t, "Nothing found on cut.pcap in 8 windows", "fewer than 200 TCP segments")
 }
+
+// grouped is a fridge's line of some networks, and of how many answers another one had the row.
+func grouped(n, networks int, hidden float64) report.Line {
+	l := window(n, 500, "some.pcap")
+	l.Algorithm = "fridge"
+	t := report.Table{Name: "groups", Columns: []report.Column{{Name: "group"}, {Name: "matched"}}}
+	for k := range networks {
+		t.Rows = append(t.Rows, []any{fmt.Sprintf("10.1.%d.0/24", k), 40.})
+	}
+	if hidden > 0 {
+		t.Rows = append(t.Rows, []any{"others", hidden})
+	}
+	l.Report = report.Body{Tables: []report.Table{t}}
+	return l
+}
+
+// A capture in which a few networks share a row is read with other seeds until none does; with very many, or a seed that was asked for, once.
+func TestRowsOfTheirOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		networks int
+		hidden   map[uint64]float64 // by seed
+		seeded   bool
+		want     int // reads a pass
+	}{
+		"none hidden":       {6, nil, false, 1},
+		"with another seed": {6, map[uint64]float64{0: 100}, false, 2},
+		"with every seed":   {6, map[uint64]float64{0: 100, 2: 40, 3: 70, 4: 90}, false, 4},
+		"next to none":      {6, map[uint64]float64{0: 2}, false, 1},
+		"many networks":     {40, map[uint64]float64{0: 100}, false, 1},
+		"seed asked for":    {6, map[uint64]float64{0: 100}, true, 1},
+	} {
+		var p printed
+		reads := 0
+		o := p.options(t, Options{Names: []string{"some.pcap"}, Captures: true, Seeded: c.seeded})
+		o.Replay = func(_ context.Context, cfg session.Config) error {
+			reads++
+			return cfg.Emit(grouped(0, c.networks, c.hidden[cfg.Seed]))
+		}
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if passes := len(Passes()) - 1; reads != c.want*passes {
+			t.Errorf("%s: %d reads of %d passes, want %d each", name, reads, passes, c.want)
+		}
+	}
+}
