@@ -154,7 +154,12 @@ func TestUnits(t *testing.T) {
 	if len(all.Tests) < 2*len(finding.Kinds()) {
 		t.Fatalf("only %d tests", len(all.Tests))
 	}
+	fires, silent := map[string]bool{}, map[string]bool{}
 	for _, test := range all.Tests {
+		for _, a := range test.Alerts {
+			fires[a.Alertname] = fires[a.Alertname] || len(a.Expected) > 0
+			silent[a.Alertname] = silent[a.Alertname] || len(a.Expected) == 0
+		}
 		load := "load 1m\n"
 		for _, s := range test.Series {
 			load += "  " + s.Series + " " + s.Values + "\n"
@@ -178,6 +183,37 @@ func TestUnits(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, name := range alertNames(t) {
+		if !fires[name] || !silent[name] {
+			t.Errorf("%s has no unit test in which it fires (%v) and one in which it does not (%v)", name, fires[name], silent[name])
+		}
+	}
+}
+
+// alertNames are all alerts of the rules.
+func alertNames(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(ruleFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if r.Alert != "" {
+				names = append(names, r.Alert)
+			}
+		}
+	}
+	if len(names) <= len(finding.Kinds()) {
+		t.Fatalf("only %d alerts", len(names))
+	}
+	return names
 }
 
 func alertsAt(t *testing.T, loader *promqltest.LazyLoader, name string, at time.Duration) (list []string) {

@@ -17,3 +17,7 @@ if [ -d /run/systemd/system ]; then
 	# After an upgrade the new program takes over; a service that is not running stays so.
 	systemctl try-restart xdpmon-coordinator.service || true
 fi
+if [ "$1" = configure ] && [ -z "$2" ] || [ "$1" = 1 ]; then # the first time
+	echo 'xdpmon-coordinator: nothing was started. It listens on this host alone until there are keys (xdpmon-coordinator keys init); edit'
+	echo 'xdpmon-coordinator: /etc/xdpmon-coordinator/coordinator.yaml and run systemctl enable --now xdpmon-coordinator'
+fi
