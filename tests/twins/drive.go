@@ -205,7 +205,7 @@ func (d driver) Write(register string, i int, v uint64) error {
 	twin.SetElement(d.sw, register, i, v)
 	one := poke{register, i, v}
 	if d.tape != nil {
-		d.tape.steps = append(d.tape.steps, step{poke: &one})
+		d.tape.poke(one)
 	}
 	if d.pokes == nil {
 		d.pokes = map[string][]poke{}

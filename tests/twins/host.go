@@ -30,6 +30,7 @@ type host struct {
 	held   map[string][]uint64        // banked arrays as they were read last, until the window ends
 	tables map[string][]uint64        // constant ones
 	told   func(sw *run.Switch) error // writes into a twin's tables what a coordinator has said; nil: there is none
+	memory map[string]*memory         // of arrays that are mapped
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -49,7 +50,8 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: objects[0].Spec, seed: coins, held: map[string][]uint64{}, tables: map[string][]uint64{}}
+	h := &host{spec: objects[0].Spec, seed: coins, held: map[string][]uint64{}, tables: map[string][]uint64{}, memory: map[string]*memory{}}
+	mappable(h.spec)
 	for i := range objects {
 		objects[i].RecircShare = min(1, objects[i].RecircShare*everyPass)
 	}
@@ -149,16 +151,31 @@ func (h *host) words(name string) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []uint64
+	all, err := h.both(a)
+	if err != nil {
+		return nil, err
+	}
+	if a.Banks == 2 && len(all) == 2*a.Entries {
+		h.held[name] = slices.Clone(all)
+	}
+	return all, nil
+}
+
+// both banks of an array.
+func (h *host) both(a *maps.Array) (all []uint64, err error) {
+	m, err := h.memoryOf(a)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return m.words(), nil
+	}
 	for bank := range a.Banks {
 		words, err := a.Read(bank, nil)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, words...)
-	}
-	if a.Banks == 2 && len(all) == 2*a.Entries {
-		h.held[name] = slices.Clone(all)
 	}
 	return all, nil
 }
@@ -196,7 +213,14 @@ func (h *host) write(name string, first int, words ...uint64) error {
 
 // put words into elements, many in one system call.
 func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
-	if !a.PerCPU {
+	m, err := h.memoryOf(a)
+	switch {
+	case err != nil:
+		return err
+	case m != nil:
+		m.put(keys, words)
+		return nil
+	case !a.PerCPU:
 		return a.Put(keys, words)
 	}
 	cpu, err := core()
@@ -246,20 +270,24 @@ func (h *host) read(name string, i int) (uint64, error) {
 		}
 		return a.AtCPU(cpu, uint32(i))
 	}
+	m, err := h.memoryOf(a)
+	if err != nil {
+		return 0, err
+	}
+	if m != nil {
+		return m.element(i), nil
+	}
 	return a.At(uint32(i))
 }
 
-// first elements of a shared array of 32 bits.
+// first elements of a shared array.
 func (h *host) first(a *maps.Array, n int) ([]uint64, error) {
-	n = min(n, a.Entries)
-	keys, words := make([]uint32, n), make([]uint32, n)
-	got, err := a.Map().BatchLookup(&ebpf.MapBatchCursor{}, keys, words, nil)
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil, err
-	}
-	all := make([]uint64, got)
-	for i, v := range words[:got] {
-		all[i] = uint64(v)
+	all := make([]uint64, min(n, a.Entries))
+	for i := range all {
+		var err error
+		if all[i], err = h.read(a.Name, i); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -329,5 +357,5 @@ func (h *host) clear(a *maps.Array, bank int) error {
 }
 
 func (h *host) close() error {
-	return errors.Join(h.feed.Close(), h.loaded.Close())
+	return errors.Join(h.unmap(), h.feed.Close(), h.loaded.Close())
 }

@@ -39,20 +39,17 @@ type pair struct {
 	records          [][]byte          // of the host's ring, of this window, of a twin with headers
 	values           algo.Values
 	plane            plane
+	udp              *bool               // whether its parser looks at UDP; nil: not asked yet
 	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
 	fields           map[string]bool     // of digests: whether what they say decides about the comparison; nil: not asked
 }
 
-func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {
-	sw, err := t.Build(target, form)
-	if err != nil {
-		return nil, err
-	}
+func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*pair, error) {
 	h, err := openHost(t, form, coins)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{twin: t, form: form, host: h, sw: sw, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}}
+	p := &pair{twin: t, form: form, host: h, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}}
 	if p.values, err = t.Values(form); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -66,12 +63,29 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 	if t.Queue != nil {
 		p.queue = t.Queue()
 	}
-	p.plane = byHand{p}
-	if err := errors.Join(forward(sw), h.tell(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
+	if p.sw, p.plane, err = fill(p, target); err == nil {
+		err = errors.Join(p.begin(0), p.begin(1), p.start())
+	}
+	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return p, nil
 }
+
+// filling makes a switch that measures, and what ends its windows.
+type filling func(p *pair, target run.Target) (*run.Switch, plane, error)
+
+// byHandOf fills a switch by what the twin's folder knows.
+func byHandOf(p *pair, target run.Target) (*run.Switch, plane, error) {
+	sw, err := build(p.twin, p.form, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	return sw, byHand{p}, errors.Join(forward(sw), p.host.tell(sw), p.twin.SetBank(sw, 0))
+}
+
+// byPlan fills it by its plan.
+func byPlan(p *pair, target run.Target) (*run.Switch, plane, error) { return planned(p, target, nil) }
 
 // clockTurn is a turn of every clock that a twin keeps: of 32 bits of 2^10 ns, and of shorter ones.
 const clockTurn = int64(1) << 42
@@ -250,7 +264,11 @@ func port(now uint64, data []byte) uint16 {
 
 // ports says whether this twin's parser looks at UDP: it has a state for it.
 func (p *pair) ports() bool {
-	return slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
+	if p.udp == nil {
+		is := slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
+		p.udp = &is
+	}
+	return *p.udp
 }
 
 // process gives a packet to the twin.

@@ -15,25 +15,34 @@ const (
 	coins      = 7
 	mixPackets = 12_000
 	windows    = 3
+
+	briefPackets = 3_000
 )
 
 // Recording is a run of the model's traffic through a twin in a form beside its bytecode; that of the last form can be played again.
 type Recording struct{ *pair }
 
 // Record runs a twin in a form beside its bytecode: the model's traffic, and what drives the twin as well for the text as it stands, for
-// the last form, of which there is a tape, and for those that are made for it. The host is closed afterwards.
+// the last form, of which there is a tape and whose switch is filled by its plan, and for those that are made for it. The host is closed afterwards.
 func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
-	p, err := openPair(tw, form, run.Tofino1, coins)
+	last, fill := form.Name == tw.LastForm().Name, byHandOf
+	if last {
+		fill = byPlan
+	}
+	p, err := openPair(tw, form, run.Tofino1, fill)
 	if err != nil {
 		return Recording{}, err
 	}
 	defer p.host.close()
-	last := form.Name == tw.LastForm().Name
 	driven := last || form.Driven || form.Name == ""
 	if last {
 		p.tape = &tape{}
 	}
-	if err = p.feed(newMix(1, mixPackets, mixFlows), mixPackets/windows); err == nil && driven {
+	packets := mixPackets
+	if form.Brief {
+		packets = briefPackets
+	}
+	if err = p.feed(newMix(1, packets, mixFlows), packets/windows); err == nil && driven {
 		met, packets := maps.Clone(p.met), p.packets
 		err = p.drive()
 		p.met, p.packets = met, packets // how often a difference is met is stated for the model's traffic

@@ -12,8 +12,8 @@ import (
 // with a planted bug is played against it, without the kernel.
 type tape struct{ steps []step }
 
-// step is a packet, what there is to compare (words) at the end of a window or on the way, a register that is forgotten, or an element that is
-// written.
+// step is a packet, what there is to compare (words) at the end of a window or on the way, a register that is forgotten, or elements that
+// are written.
 type step struct {
 	arrival
 	words  map[string][]uint64
@@ -22,7 +22,7 @@ type step struct {
 	ends   bool
 	forget string
 	as     uint64
-	poke   *poke
+	pokes  []poke
 	write  func(sw *run.Switch) error // what a control plane does
 }
 
@@ -36,6 +36,15 @@ type poke struct {
 func (t *tape) packet(a arrival) {
 	a.data = bytes.Clone(a.data)
 	t.steps = append(t.steps, step{arrival: a})
+}
+
+// poke notes an element that a driver has written, beside those that it wrote just before.
+func (t *tape) poke(one poke) {
+	if n := len(t.steps); n == 0 || t.steps[n-1].pokes == nil {
+		t.steps = append(t.steps, step{})
+	}
+	last := &t.steps[len(t.steps)-1]
+	last.pokes = append(last.pokes, one)
 }
 
 var errEnd = errors.New("the tape ends in the middle of a window")
@@ -55,7 +64,7 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 		}
 	}
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
-	q.sent, q.clones, q.records, q.fields = nil, 0, nil, nil
+	q.sent, q.clones, q.records, q.fields, q.udp = nil, 0, nil, nil, nil
 	if q.twin.Start != nil {
 		for _, name := range twin.Names(sw) {
 			for i := range twin.Entries(sw, name) {
@@ -78,8 +87,10 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 				}
 				bank ^= 1
 			}
-		case s.poke != nil:
-			twin.SetElement(sw, s.poke.register, s.poke.i, s.poke.v)
+		case s.pokes != nil:
+			for _, one := range s.pokes {
+				twin.SetElement(sw, one.register, one.i, one.v)
+			}
 		case s.forget != "":
 			forget(sw, s.forget, s.as)
 		case s.write != nil:

@@ -127,7 +127,7 @@ func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
 // form by itself, for its packets are too many to be kept.
 func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, packets int) *pair {
 	if study() {
-		p, err := openPair(tw, form, target, coins)
+		p, err := openPair(tw, form, target, byHandOf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, pa
 	if target == run.Tofino1 {
 		return p
 	}
-	if err := execute(t, tw, target, nil); err != nil {
+	if err := execute(p, target, nil); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -173,7 +173,7 @@ func TestTimeStampsTurn(t *testing.T) {
 	for _, tw := range twin.All() {
 		forms := tw.FormsOf()
 		t.Run(tw.Name, func(t *testing.T) {
-			p, err := openPair(tw, forms[len(forms)-1], run.Tofino1, coins)
+			p, err := openPair(tw, forms[len(forms)-1], run.Tofino1, byHandOf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestCaptures(t *testing.T) {
 }
 
 func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
-	p, err := openPair(tw, form, run.Tofino1, coins)
+	p, err := openPair(tw, form, run.Tofino1, byHandOf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,12 @@ import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 // bitsAt reads up to 64 bits, first bit first; the data has them.
 func bitsAt(data []byte, at, width int) uint64 {
 	v := uint64(0)
+	if at&7 == 0 && width&7 == 0 {
+		for _, b := range data[at>>3 : (at+width)>>3] {
+			v = v<<8 | uint64(b)
+		}
+		return v
+	}
 	for have := 0; have < width; {
 		free := 8 - at&7
 		take := min(free, width-have)
@@ -23,6 +29,10 @@ type BitWriter struct {
 
 // Put appends a value of so many bits.
 func (w *BitWriter) Put(v uint64, width int) {
+	for w.have == 0 && width >= 8 {
+		width -= 8
+		w.Data = append(w.Data, byte(v>>width))
+	}
 	for width > 0 {
 		take := min(width, 8-w.have)
 		width -= take

@@ -351,7 +351,7 @@ func (t *Table) Add(match []Match, name string, args ...uint64) error {
 	for at > 0 && t.prefix(r) > t.prefix(t.Rows[at-1]) {
 		at--
 	}
-	t.Rows, t.index = append(t.Rows[:at:at], append([]*Row{r}, t.Rows[at:]...)...), nil
+	t.Rows, t.index = slices.Insert(t.Rows, at, r), nil
 	return nil
 }
 

@@ -70,7 +70,7 @@ func (p *preprocessor) text(at Pos, name, text string) {
 		}
 		n := textEnd(rest)
 		if p.on() {
-			p.out = append(p.out, p.expand(rest[:n])...)
+			p.out = p.expandTo(p.out, rest[:n])
 		}
 		rest = rest[n:]
 	}
@@ -311,12 +311,34 @@ func parameters(rest []token, at Pos) (params []string, body []token) {
 }
 
 // expand replaces macros until none is left. A macro does not call itself.
-func (p *preprocessor) expand(in []token) []token {
-	var out []token
-	for len(in) > 0 {
+func (p *preprocessor) expand(in []token) []token { return p.expandTo(nil, in) }
+
+// expandTo appends what in expands to. What a macro wrote is looked at before what stands after its use, and together with that only where its
+// last name takes its arguments from there.
+func (p *preprocessor) expandTo(out, in []token) []token {
+	var after [][]token // innermost last
+	for {
+		if len(in) == 0 {
+			if len(after) == 0 {
+				return out
+			}
+			in, after = after[len(after)-1], after[:len(after)-1]
+			continue
+		}
 		t := in[0]
+		if t.kind != kindName {
+			out, in = append(out, t), in[1:]
+			continue
+		}
 		m, known := p.macros[t.text]
-		if t.kind != kindName || !known || slices.Contains(t.hidden, t.text) || m.function && (len(in) < 2 || !in[1].is("(")) {
+		if !known || slices.Contains(t.hidden, t.text) {
+			out, in = append(out, t), in[1:]
+			continue
+		}
+		for m.function && len(after) > 0 && !called(in[1:]) {
+			in, after = slices.Concat(in, after[len(after)-1]), after[:len(after)-1]
+		}
+		if m.function && (len(in) < 2 || !in[1].is("(")) {
 			out, in = append(out, t), in[1:]
 			continue
 		}
@@ -326,9 +348,27 @@ func (p *preprocessor) expand(in []token) []token {
 			args, rest = p.arguments(m, rest, t.Pos)
 			body = p.substitute(m, args)
 		}
-		in = append(moved(paste(body), t), rest...)
+		in, after = moved(paste(body), t), append(after, rest)
 	}
-	return out
+}
+
+// called says whether it is known what follows the name of a macro: something else than arguments, or all of them.
+func called(rest []token) bool {
+	if len(rest) == 0 {
+		return false
+	}
+	depth := 0
+	for i := range rest {
+		if rest[i].is("(") {
+			depth++
+		} else if rest[i].is(")") {
+			depth--
+		}
+		if depth <= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // moved puts what a macro wrote to where it was used.

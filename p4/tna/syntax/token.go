@@ -85,9 +85,12 @@ type lexer struct {
 	spaced     bool
 }
 
+// bytesOfToken of a program, with blanks and comments: fewer than most have.
+const bytesOfToken = 6
+
 func lex(file, text string) []token {
 	l := &lexer{file: file, text: text, line: 1, first: true}
-	var all []token
+	all := make([]token, 0, len(text)/bytesOfToken)
 	for l.skip(); l.at < len(l.text); l.skip() {
 		t := l.next()
 		t.first, t.spaced = l.first, l.spaced
