@@ -23,6 +23,7 @@
 #define WAYS(what) hhh_##what
 #define WAYS_CONTROL(what) Hhh##what
 #define WAYS_ENTRIES HHH_ENTRIES
+#define WAYS_WORDS 2
 #include "../include/ways.p4"
 
 control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
@@ -194,8 +195,8 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
 #else
             k11.apply(role, bank ++ slot_1, 32w0, tag, b1);
 #endif
-            counter_0.apply(role, a0, b0, bank ++ slot_0, value, c0, in_0);
-            counter_1.apply(role, a0, b0, a1, b1, bank ++ slot_1, value, c1, in_1);
+            counter_0.apply(role, WAYS_FOUND(a0, b0), bank ++ slot_0, value, c0, in_0);
+            counter_1.apply(role, WAYS_FOUND(a0, b0), WAYS_FOUND(a1, b1), bank ++ slot_1, value, c1, in_1);
             if (role == ROLE_LOOK && in_0 == 0 && in_1 == 0) {
                 compare();
                 if (ahead[31:31] == 1) {

@@ -6,7 +6,8 @@
  *
  *   #define WAYS(what) precision_##what
  *   #define WAYS_CONTROL(what) Precision##what
- *   #define WAYS_ENTRIES PRECISION_ENTRIES */
+ *   #define WAYS_ENTRIES PRECISION_ENTRIES
+ *   #define WAYS_WORDS 2, of a key: 1 or 2 */
 #ifndef XDPMON_WAYS_P4
 #define XDPMON_WAYS_P4
 
@@ -36,6 +37,19 @@ struct word_t {
 /* Both comparisons of a word held: the last of four one-hot outcomes. */
 const bit<8> SAME = 8;
 
+/* What the words of a key have found, as parameters and arguments, and how tables ask for it. */
+#if WAYS_WORDS == 2
+#define WAYS_ASKED(a, b) in bit<8> a, in bit<8> b
+#define WAYS_FOUND(a, b) a, b
+#define WAYS_SAME SAME, SAME
+#define WAYS_ANY _, _
+#else
+#define WAYS_ASKED(a, b) in bit<8> a
+#define WAYS_FOUND(a, b) a
+#define WAYS_SAME SAME
+#define WAYS_ANY _
+#endif
+
 /* Stages 1 to 4: the words of the keys. */
 #define WORD k00
 #define CONTROL K00
@@ -45,6 +59,7 @@ const bit<8> SAME = 8;
 #undef CONTROL
 #undef WORD
 
+#if WAYS_WORDS == 2
 #define WORD k01
 #define CONTROL K01
 #define TAKE ROLE_TAKE_0
@@ -52,6 +67,7 @@ const bit<8> SAME = 8;
 #undef TAKE
 #undef CONTROL
 #undef WORD
+#endif
 
 #define WORD k10
 #define CONTROL K10
@@ -61,6 +77,7 @@ const bit<8> SAME = 8;
 #undef CONTROL
 #undef WORD
 
+#if WAYS_WORDS == 2
 #define WORD k11
 #define CONTROL K11
 #define TAKE ROLE_TAKE_1
@@ -68,10 +85,11 @@ const bit<8> SAME = 8;
 #undef TAKE
 #undef CONTROL
 #undef WORD
+#endif
 
 /* Stages 6 and 8: the counters, values minus the initial one. A way that holds the key counts the packet, the others are read;
  * they saturate. */
-control WAYS_CONTROL(C0)(in role_t role, in bit<8> a0, in bit<8> b0, in bank_slot_t slot,
+control WAYS_CONTROL(C0)(in role_t role, WAYS_ASKED(a0, b0), in bank_slot_t slot,
                    in bit<32> value, out bit<32> count, inout bit<8> matched) {
     Register<bit<32>, bank_slot_t>(WAYS_ENTRIES, 0) WAYS(c0);
 
@@ -107,7 +125,9 @@ control WAYS_CONTROL(C0)(in role_t role, in bit<8> a0, in bit<8> b0, in bank_slo
         key = {
             role : ternary;
             a0 : ternary;
+#if WAYS_WORDS == 2
             b0 : ternary;
+#endif
         }
         actions = {
             grow;
@@ -116,9 +136,9 @@ control WAYS_CONTROL(C0)(in role_t role, in bit<8> a0, in bit<8> b0, in bank_slo
             skip;
         }
         const entries = {
-            (ROLE_LOOK, SAME, SAME): grow();
-            (ROLE_LOOK, _, _): look();
-            (ROLE_TAKE_0, _, _): take();
+            (ROLE_LOOK, WAYS_SAME): grow();
+            (ROLE_LOOK, WAYS_ANY): look();
+            (ROLE_TAKE_0, WAYS_ANY): take();
         }
         const default_action = skip();
         size = 4;
@@ -130,7 +150,7 @@ control WAYS_CONTROL(C0)(in role_t role, in bit<8> a0, in bit<8> b0, in bank_slo
     }
 }
 
-control WAYS_CONTROL(C1)(in role_t role, in bit<8> a0, in bit<8> b0, in bit<8> a1, in bit<8> b1, in bank_slot_t slot,
+control WAYS_CONTROL(C1)(in role_t role, WAYS_ASKED(a0, b0), WAYS_ASKED(a1, b1), in bank_slot_t slot,
                    in bit<32> value, out bit<32> count, inout bit<8> matched) {
     Register<bit<32>, bank_slot_t>(WAYS_ENTRIES, 0) WAYS(c1);
 
@@ -166,9 +186,13 @@ control WAYS_CONTROL(C1)(in role_t role, in bit<8> a0, in bit<8> b0, in bit<8> a
         key = {
             role : ternary;
             a0 : ternary;
+#if WAYS_WORDS == 2
             b0 : ternary;
+#endif
             a1 : ternary;
+#if WAYS_WORDS == 2
             b1 : ternary;
+#endif
         }
         actions = {
             grow;
@@ -177,10 +201,10 @@ control WAYS_CONTROL(C1)(in role_t role, in bit<8> a0, in bit<8> b0, in bit<8> a
             skip;
         }
         const entries = {
-            (ROLE_LOOK, SAME, SAME, _, _): skip();
-            (ROLE_LOOK, _, _, SAME, SAME): grow();
-            (ROLE_LOOK, _, _, _, _): look();
-            (ROLE_TAKE_1, _, _, _, _): take();
+            (ROLE_LOOK, WAYS_SAME, WAYS_ANY): skip();
+            (ROLE_LOOK, WAYS_ANY, WAYS_SAME): grow();
+            (ROLE_LOOK, WAYS_ANY, WAYS_ANY): look();
+            (ROLE_TAKE_1, WAYS_ANY, WAYS_ANY): take();
         }
         const default_action = skip();
         size = 4;

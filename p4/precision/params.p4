@@ -5,3 +5,4 @@
 #define PRECISION_NEXT 101
 typedef bit<15> way_slot_t;
 typedef bit<16> bank_slot_t;
+#define PRECISION_FIELDS 31

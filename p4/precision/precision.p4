@@ -2,8 +2,8 @@
 /* precision: the heaviest flows, by partial recirculation, on a switch.
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 3. The eBPF form is
- * bpf/precision/precision.bpf.c with bpf/include/ways.h; this is the form with two ways, 5-tuples and admission 9/8, with
- * --set precision.family=4 and as many entries as the published prototype, --set precision.entries=65536.
+ * bpf/precision/precision.bpf.c with bpf/include/ways.h; this is the form for IPv4 with two ways and admission 9/8, whatever
+ * the key (keys.p4), with --set precision.family=4 and as many entries as the published prototype, --set precision.entries=65536.
  * The registers, which a test compares:
  *
  * stage  register         width    holds
@@ -28,15 +28,24 @@
 control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     role_t role;
     bit<1> bank = 0;
+#if WAYS_WORDS == 2 || !KEY_ADDRESSES
     bit<32> tag = 0;
+#endif
+#if KEY_PORTS == 4 || KEY_PORTS == 8
+    bit<32> ports = 0;
+#endif
     way_slot_t slot_0 = 0;
     way_slot_t slot_1 = 0;
     bit<32> value; /* second pass: what the counter gets; first pass: what it would get */
     bit<32> coin = 0;
     bit<8> a0 = 0;
+#if WAYS_WORDS == 2
     bit<8> b0 = 0;
+#endif
     bit<8> a1 = 0;
+#if WAYS_WORDS == 2
     bit<8> b1 = 0;
+#endif
     bit<32> c0 = 0;
     bit<32> c1 = 0;
     bit<8> in_0 = 0;
@@ -52,17 +61,25 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
 #if __TARGET_TOFINO__ == 2
     PrecisionK00(WAYS_BANK) low_k00;
     PrecisionK00(WAYS_BANK) high_k00;
+#if WAYS_WORDS == 2
     PrecisionK01(WAYS_BANK) low_k01;
     PrecisionK01(WAYS_BANK) high_k01;
+#endif
     PrecisionK10(WAYS_BANK) low_k10;
     PrecisionK10(WAYS_BANK) high_k10;
+#if WAYS_WORDS == 2
     PrecisionK11(WAYS_BANK) low_k11;
     PrecisionK11(WAYS_BANK) high_k11;
+#endif
 #else
     PrecisionK00(WAYS_ENTRIES) k00;
+#if WAYS_WORDS == 2
     PrecisionK01(WAYS_ENTRIES) k01;
+#endif
     PrecisionK10(WAYS_ENTRIES) k10;
+#if WAYS_WORDS == 2
     PrecisionK11(WAYS_ENTRIES) k11;
+#endif
 #endif
     PrecisionC0() counter_0;
     PrecisionC1() counter_1;
@@ -98,6 +115,9 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
     table passes {
         key = {
             hdr.ipv4.isValid()   : exact;
+#ifdef FLOW_KIND
+            q.kind               : ternary;
+#endif
             hdr.second.isValid() : exact;
         }
         actions = {
@@ -106,8 +126,8 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
             second;
         }
         const entries = {
-            (true, false): first();
-            (true, true): second();
+            (KEY_THERE, false): first();
+            (KEY_THERE, true): second();
         }
         const default_action = none();
         size = 4;
@@ -115,7 +135,14 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
 
     action hash_0() { slot_0 = (way_slot_t)row_0.get(KEY_WORDS); }
     action hash_1() { slot_1 = (way_slot_t)row_1.get(KEY_WORDS); }
-    action make_tag() { tag = hdr.ipv4.protocol ++ 24w1; }
+#if WAYS_WORDS == 2 || !KEY_ADDRESSES
+    action make_tag() { tag = KEY_PROTOCOL ++ 24w1; }
+#endif
+#if KEY_PORTS == 4
+    action leave_port() { ports[31:16] = q.ports[31:16]; }
+#elif KEY_PORTS == 8
+    action leave_port() { ports[15:0] = q.ports[15:0]; }
+#endif
     action flip() { coin[30:0] = random.get(); }
     action compare() { ahead = c1 - c0; }
 
@@ -150,46 +177,55 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
         if (hdr.ipv4.isValid()) {
             hash_0();
             hash_1();
+#if WAYS_WORDS == 2 || !KEY_ADDRESSES
             make_tag();
+#endif
+#if KEY_PORTS == 4 || KEY_PORTS == 8
+            leave_port();
+#endif
             flip();
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
-                low_k00.apply(role, slot_0, hdr.ipv4.src, hdr.ipv4.dst, a0);
+                low_k00.apply(role, slot_0, KEY_WORD_0, a0);
             } else {
-                high_k00.apply(role, slot_0, hdr.ipv4.src, hdr.ipv4.dst, a0);
+                high_k00.apply(role, slot_0, KEY_WORD_0, a0);
             }
 #else
-            k00.apply(role, bank ++ slot_0, hdr.ipv4.src, hdr.ipv4.dst, a0);
+            k00.apply(role, bank ++ slot_0, KEY_WORD_0, a0);
+#endif
+#if WAYS_WORDS == 2
+#if __TARGET_TOFINO__ == 2
+            if (bank == 0) {
+                low_k01.apply(role, slot_0, KEY_WORD_1, b0);
+            } else {
+                high_k01.apply(role, slot_0, KEY_WORD_1, b0);
+            }
+#else
+            k01.apply(role, bank ++ slot_0, KEY_WORD_1, b0);
+#endif
 #endif
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
-                low_k01.apply(role, slot_0, q.ports, tag, b0);
+                low_k10.apply(role, slot_1, KEY_WORD_0, a1);
             } else {
-                high_k01.apply(role, slot_0, q.ports, tag, b0);
+                high_k10.apply(role, slot_1, KEY_WORD_0, a1);
             }
 #else
-            k01.apply(role, bank ++ slot_0, q.ports, tag, b0);
+            k10.apply(role, bank ++ slot_1, KEY_WORD_0, a1);
 #endif
+#if WAYS_WORDS == 2
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
-                low_k10.apply(role, slot_1, hdr.ipv4.src, hdr.ipv4.dst, a1);
+                low_k11.apply(role, slot_1, KEY_WORD_1, b1);
             } else {
-                high_k10.apply(role, slot_1, hdr.ipv4.src, hdr.ipv4.dst, a1);
+                high_k11.apply(role, slot_1, KEY_WORD_1, b1);
             }
 #else
-            k10.apply(role, bank ++ slot_1, hdr.ipv4.src, hdr.ipv4.dst, a1);
+            k11.apply(role, bank ++ slot_1, KEY_WORD_1, b1);
 #endif
-#if __TARGET_TOFINO__ == 2
-            if (bank == 0) {
-                low_k11.apply(role, slot_1, q.ports, tag, b1);
-            } else {
-                high_k11.apply(role, slot_1, q.ports, tag, b1);
-            }
-#else
-            k11.apply(role, bank ++ slot_1, q.ports, tag, b1);
 #endif
-            counter_0.apply(role, a0, b0, bank ++ slot_0, value, c0, in_0);
-            counter_1.apply(role, a0, b0, a1, b1, bank ++ slot_1, value, c1, in_1);
+            counter_0.apply(role, WAYS_FOUND(a0, b0), bank ++ slot_0, value, c0, in_0);
+            counter_1.apply(role, WAYS_FOUND(a0, b0), WAYS_FOUND(a1, b1), bank ++ slot_1, value, c1, in_1);
             if (role == ROLE_LOOK && in_0 == 0 && in_1 == 0) {
                 compare();
                 if (ahead[31:31] == 1) {

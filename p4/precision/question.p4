@@ -14,6 +14,9 @@ struct question_t {
     second_pass_h carry;
     MirrorId_t session;
     bit<32> ports; /* source and destination, 0 without */
+#ifdef FLOW_KIND
+    bit<8> kind; /* bit 0: there are ports; bit 1: TCP */
+#endif
 }
 
 /* Metadata begin as zeros on this chip; the parser assigns ports only where there are some. */

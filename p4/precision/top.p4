@@ -3,6 +3,8 @@
 #define FLOW_PORTS
 #define SECOND_PASS
 #include "../include/target.p4"
+#include "params.p4"
+#include "keys.p4"
 #include "question.p4"
 #include "../include/second.p4"
 #include "../include/headers.p4"
@@ -12,10 +14,6 @@
 #include "../include/switch.p4"
 #include "../include/hashing.p4"
 
-/* The field list of both rows: five words of key and one of zeros, as key_fields_of of bpf/include/key.h. */
-#define KEY_WORDS { hdr.ipv4.src, hdr.ipv4.dst, q.ports, hdr.ipv4.protocol, 24w1, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }
-
-#include "params.p4"
 #include "tables.p4"
 #include "precision.p4"
 

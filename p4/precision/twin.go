@@ -6,6 +6,15 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
 
+// forms: the last one is what bugs are planted in; the others differ from it in the key.
+func forms() []twin.Form {
+	all := []twin.Form{{}}
+	for _, key := range []string{"srcdst", "src", "dst", "service", "sport", "dport", "proto"} {
+		all = append(all, twin.Form{Name: key, Generated: true, Brief: true, Set: map[string]string{"key": key, "entries": "256", "initial": "8"}})
+	}
+	return append(all, twin.Form{Name: "small", Generated: true, Set: map[string]string{"entries": "256", "initial": "8"}})
+}
+
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "precision", Algorithm: "precision",
@@ -13,7 +22,7 @@ func init() {
 		Registers:   true,
 		Coins:       twin.HighBits,
 		Unreachable: admission.Unreachable(),
-		Forms:       []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "256", "initial": "8"}}},
+		Forms:       forms(),
 		Counts: []twin.Count{
 			admission.Count("precision", 3, "matched"),
 			admission.Count("precision", 4, "admitted"),

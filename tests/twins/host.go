@@ -31,7 +31,6 @@ type host struct {
 	tables map[string][]uint64        // constant ones
 	told   func(sw *run.Switch) error // writes into a twin's tables what a coordinator has said; nil: there is none
 	memory map[string]*memory         // of arrays that are mapped
-	buffer []byte                     // that they are read into
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -169,8 +168,7 @@ func (h *host) both(a *maps.Array) (all []uint64, err error) {
 		return nil, err
 	}
 	if m != nil {
-		all, h.buffer, err = m.words(h.buffer)
-		return all, err
+		return m.words(), nil
 	}
 	for bank := range a.Banks {
 		words, err := a.Read(bank, nil)
@@ -220,7 +218,8 @@ func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
 	case err != nil:
 		return err
 	case m != nil:
-		return m.put(keys, words)
+		m.put(keys, words)
+		return nil
 	case !a.PerCPU:
 		return a.Put(keys, words)
 	}
@@ -276,7 +275,7 @@ func (h *host) read(name string, i int) (uint64, error) {
 		return 0, err
 	}
 	if m != nil {
-		return m.element(i)
+		return m.element(i), nil
 	}
 	return a.At(uint32(i))
 }
@@ -358,5 +357,5 @@ func (h *host) clear(a *maps.Array, bank int) error {
 }
 
 func (h *host) close() error {
-	return errors.Join(h.feed.Close(), h.loaded.Close())
+	return errors.Join(h.unmap(), h.feed.Close(), h.loaded.Close())
 }

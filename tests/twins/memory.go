@@ -2,6 +2,7 @@ package twins
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 // memory is where the words of one of the bytecode's arrays are, mapped: a test reads whole arrays after some packets, and the kernel copies a batch
 // element by element.
 type memory struct {
-	of                          *ebpf.Memory
+	of                          []byte
 	stride, at, width, elements int // of an element, and of the array's word in it, bytes
 }
 
@@ -44,53 +45,53 @@ func (h *host) memoryOf(a *maps.Array) (*memory, error) {
 	if i < 0 || places[i].Width != 4 && places[i].Width != 8 {
 		return nil, nil
 	}
-	of, err := a.Map().Memory()
-	if err != nil {
+	m := &memory{stride: (int(ms.ValueSize) + 7) &^ 7, at: i * places[i].Width, width: places[i].Width, elements: a.Entries * a.Banks}
+	page := unix.Getpagesize()
+	var err error
+	if m.of, err = unix.Mmap(a.Map().FD(), 0, (m.elements*m.stride+page-1)/page*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return nil, fmt.Errorf("map array %s: %w", a.Name, err)
 	}
-	h.memory[a.Name] = &memory{of: of, stride: (int(ms.ValueSize) + 7) &^ 7, at: i * places[i].Width, width: places[i].Width, elements: a.Entries * a.Banks}
-	return h.memory[a.Name], nil
+	h.memory[a.Name] = m
+	return m, nil
 }
 
-// words of all elements; buffer is reused.
-func (m *memory) words(buffer []byte) (all []uint64, _ []byte, err error) {
-	buffer = slices.Grow(buffer[:0], m.elements*m.stride)[:m.elements*m.stride]
-	if _, err := m.of.ReadAt(buffer, 0); err != nil {
-		return nil, buffer, err
+// unmap all arrays.
+func (h *host) unmap() (err error) {
+	for _, m := range h.memory {
+		if m != nil {
+			err = errors.Join(err, unix.Munmap(m.of))
+		}
 	}
-	all = make([]uint64, m.elements)
+	clear(h.memory)
+	return err
+}
+
+// words of all elements.
+func (m *memory) words() []uint64 {
+	all := make([]uint64, m.elements)
 	for i := range all {
-		all[i] = m.word(buffer[i*m.stride+m.at:])
+		all[i] = m.element(i)
 	}
-	return all, buffer, nil
+	return all
 }
 
-func (m *memory) word(b []byte) uint64 {
+// element is one word.
+func (m *memory) element(i int) uint64 {
+	b := m.of[i*m.stride+m.at:]
 	if m.width == 4 {
 		return uint64(binary.NativeEndian.Uint32(b))
 	}
 	return binary.NativeEndian.Uint64(b)
 }
 
-// element is one word.
-func (m *memory) element(i int) (uint64, error) {
-	var b [8]byte
-	_, err := m.of.ReadAt(b[:m.width], int64(i*m.stride+m.at))
-	return m.word(b[:]), err
-}
-
 // put words into elements.
-func (m *memory) put(keys []uint32, words []uint64) error {
-	var b [8]byte
+func (m *memory) put(keys []uint32, words []uint64) {
 	for i, key := range keys {
+		b := m.of[int(key)*m.stride+m.at:]
 		if m.width == 4 {
-			binary.NativeEndian.PutUint32(b[:], uint32(words[i]))
+			binary.NativeEndian.PutUint32(b, uint32(words[i]))
 		} else {
-			binary.NativeEndian.PutUint64(b[:], words[i])
-		}
-		if _, err := m.of.WriteAt(b[:m.width], int64(int(key)*m.stride+m.at)); err != nil {
-			return err
+			binary.NativeEndian.PutUint64(b, words[i])
 		}
 	}
-	return nil
 }

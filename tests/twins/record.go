@@ -15,6 +15,8 @@ const (
 	coins      = 7
 	mixPackets = 12_000
 	windows    = 3
+
+	briefPackets = 3_000
 )
 
 // Recording is a run of the model's traffic through a twin in a form beside its bytecode; that of the last form can be played again.
@@ -36,7 +38,11 @@ func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 	if last {
 		p.tape = &tape{}
 	}
-	if err = p.feed(newMix(1, mixPackets, mixFlows), mixPackets/windows); err == nil && driven {
+	packets := mixPackets
+	if form.Brief {
+		packets = briefPackets
+	}
+	if err = p.feed(newMix(1, packets, mixFlows), packets/windows); err == nil && driven {
 		met, packets := maps.Clone(p.met), p.packets
 		err = p.drive()
 		p.met, p.packets = met, packets // how often a difference is met is stated for the model's traffic

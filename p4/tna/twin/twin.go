@@ -79,6 +79,7 @@ type Form struct {
 	Generated bool // params.p4 and tables.p4 are those that `xdpmon p4` writes for these parameters
 	Driven    bool // made for the test of coverage alone
 	Study     bool // run in the study only: others have all that is in it
+	Brief     bool // some thousand packets are enough outside of the study: another form has all but some fields
 }
 
 // Count compares what direct counters of a table counted in a window with counters of the host.
