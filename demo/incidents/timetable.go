@@ -98,7 +98,7 @@ var All = []Incident{
 	{fmt.Sprintf("%.0f %% of what is sent to %v is lost after the router", 100*lossShare, servers[1]), finding.LossAfter, servers[1].String(), slot, losses},
 	{fmt.Sprintf("host %v fills the queue of the link with one upload", greedy), finding.UnfairUser, greedy.String(), slot, greed},
 	{fmt.Sprintf("packets of %v take %v longer each way", offices[2], officeLate), finding.SlowNetwork, offices[2].String(), slot, lateOffice},
-	{"all hosts upload at once: the link is full, and nobody has most of it", finding.LinkFull, Interface, slot, crowd},
+	{"all hosts upload at once: the link is full, and no host has most of it", finding.LinkFull, Interface, slot, allUpload},
 	{fmt.Sprintf("%.0f %% of the data from %v is overtaken; nothing is lost", 100*overtaken, offices[0]), finding.Reordering, offices[0].String(), slot, overtake},
 	{fmt.Sprintf("server %v is dead: SYNs to it stay unanswered", deadServer), finding.Unanswered, deadServer.String(), slot, dead},
 	{fmt.Sprintf("resolver %v does not answer any more", resolvers[0].Addr()), finding.DNSUnanswered, resolvers[0].Addr().String(), slot, func(ctx context.Context, w *World) error { return w.resolver(ctx, 0, true) }},
@@ -161,7 +161,7 @@ func greed(ctx context.Context, w *World) error {
 	return nil
 }
 
-func crowd(ctx context.Context, w *World) error {
+func allUpload(ctx context.Context, w *World) error {
 	for n, office := range offices {
 		for k := range hostsOfOffice {
 			w.clients.Upload(ctx, traffic.Pair{From: host(office, k), To: netip.AddrPortFrom(host(servers[(n+k)%len(servers)], k%serversOfNet), traffic.HTTPS)}, 0, 0, traffic.Congestion("cubic"))

@@ -125,7 +125,7 @@ func detachLive(iface string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// mayLook tells a process that sees nothing from one that may not see: without the privilege to list links, and to open
+// mayLook distinguishes "nothing is attached" from "not permitted to list": without the privilege to list links, and to open
 // the folder of pins, every interface looks empty.
 func mayLook() error {
 	return privilege.ExplainLook(attach.EachLink(func(link.Link, *link.Info) bool { return false }))
