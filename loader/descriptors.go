@@ -60,7 +60,7 @@ func (i *Instance) closeUnneeded(coll *ebpf.Collection) error {
 	return errors.Join(errs...)
 }
 
-// withoutTypes is another descriptor of a program. The library's programs keep one of their types open besides their own.
+// withoutTypes is another descriptor of a program. The library's programs also keep a descriptor of their types open.
 func withoutTypes(p *ebpf.Program) (*ebpf.Program, error) {
 	fd, err := unix.FcntlInt(uintptr(p.FD()), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -21,7 +21,7 @@ type EntryConfig struct {
 	Frags   bool                 // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
 	MTU     int                  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
 	Carry   chain.ChainCarryForm // TC egress: the form of the words that are written for the trace point at the start of transmission
-	Replay  bool                 // frames come from a capture, with a clock of their own
+	Replay  bool                 // frames of a capture, whose timestamps are the clock
 }
 
 // Entry returns the chain's entry program for an interface. Interfaces of the same kind share it: it is proven and loaded once.

@@ -177,7 +177,7 @@ func TestWordsOfARow(t *testing.T) {
 		t.Errorf("arrays %v", places)
 	}
 	if err := SetWords(collection, "row", 4); !errors.Is(err, ErrWords) {
-		t.Errorf("a word that is gone comes back: %v", err)
+		t.Errorf("a word that was cut off can be added again: %v", err)
 	}
 	set := NewSet(collection, map[string]*ebpf.Map{"row": newMap(t, spec)})
 	count, key, rows := arrayOf(t, set, "row_c"), arrayOf(t, set, "row_k1"), arrayOf(t, set, "row")

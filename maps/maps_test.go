@@ -90,7 +90,7 @@ func arrays(t *testing.T) *Set {
 	t.Helper()
 	spec := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}}
 	loaded := map[string]*ebpf.Map{}
-	for name, tags := range map[string][]string{"banked": {TagRegister, TagBanked}, "kept": {TagRegister}, "table": {TagTable}} {
+	for name, tags := range map[string][]string{"banked": {TagRegister, TagBanked}, "unbanked": {TagRegister}, "table": {TagTable}} {
 		kind := ebpf.Array
 		ms := &ebpf.MapSpec{Name: name, Type: kind, KeySize: 4, ValueSize: 8, MaxEntries: 2, Tags: tags}
 		spec.Maps[name], loaded[name] = ms, newMap(t, ms)
@@ -110,11 +110,11 @@ func TestQuiet(t *testing.T) {
 		{"banked", "no packet arrived", func(s *Set, _ *Array) { s.MarkIdle(0) }, false},
 		{"banked", "no packet arrived in the other bank", func(s *Set, _ *Array) { s.MarkIdle(1) }, true},
 		{"banked", "a packet arrived again", func(s *Set, _ *Array) { s.MarkIdle(0); s.EndIdle() }, true},
-		{"kept", "packets arrived", func(*Set, *Array) {}, true},
-		{"kept", "its content is not known", func(s *Set, _ *Array) { s.MarkDirty(); s.MarkIdle(0) }, true},
-		{"kept", "it was empty, and no packet arrived", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, false},
-		{"kept", "it was empty, and packets arrived", func(s *Set, a *Array) { read(t, a); s.MarkDirty(); s.MarkIdle(0) }, true},
-		{"kept", "it was empty, and the caller may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.MarkIdle(0) }, true},
+		{"unbanked", "packets arrived", func(*Set, *Array) {}, true},
+		{"unbanked", "its content is not known", func(s *Set, _ *Array) { s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"unbanked", "it was empty, and no packet arrived", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, false},
+		{"unbanked", "it was empty, and packets arrived", func(s *Set, a *Array) { read(t, a); s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"unbanked", "it was empty, and the caller may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.MarkIdle(0) }, true},
 		{"table", "it was empty", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, true},
 	} {
 		s := arrays(t)

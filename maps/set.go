@@ -245,7 +245,7 @@ func Stage(ms *ebpf.MapSpec) (int, bool) {
 	return 0, false
 }
 
-// SetStage moves a register array to another pipeline stage: for programs whose parameters say how many arrays there are.
+// SetStage moves a register array to another pipeline stage: for programs whose parameters set the number of arrays.
 func SetStage(spec *ebpf.CollectionSpec, name string, stage int) error {
 	ms, ok := spec.Maps[name]
 	if !ok {

@@ -105,7 +105,7 @@ func TestDemoChoosesItsDefaults(t *testing.T) {
 	}
 }
 
-// TestDemoOfIncidents: with a page it stages incidents unless names say otherwise, and then nothing of handshakes can be set.
+// TestDemoOfIncidents: with a page it stages incidents unless algorithms are named, and then flags of handshakes are refused.
 func TestDemoOfIncidents(t *testing.T) {
 	for _, args := range [][]string{
 		{"--incidents", "--rate", "10/s"}, {"--listen", "127.0.0.1:0", "--median", "2ms"}, {"--incidents", "--set", "fridge.match=dns"}, {"fridge", "--incidents"},

@@ -165,7 +165,7 @@ func TestPerFlowDelaysAndEvents(t *testing.T) {
 			}
 			want := delay(&e.Packet, nil)
 			if got := time.Duration(e.Due - e.Arrived); got != want {
-				t.Fatalf("port %d: event says %v, the delay is %v", local.Port(), got, want)
+				t.Fatalf("port %d: the event has %v, the delay is %v", local.Port(), got, want)
 			}
 			errors = append(errors, math.Log2(float64(took)/float64(want)))
 		}
@@ -269,7 +269,7 @@ func TestLossDuplicationReordering(t *testing.T) {
 	}
 	t.Logf("%d of %d arrived, %d different, %d overtaken: %+v", len(got), n, len(times), late, counts)
 	if counts.Received-counts.Control != n || n-len(times) != int(counts.Lost) || len(got)-len(times) != int(counts.Duplicated) || counts.Missed != 0 {
-		t.Errorf("%d lost and %d twice at the receiver, the link says %+v", n-len(times), len(got)-len(times), counts)
+		t.Errorf("%d lost and %d twice at the receiver, the link reports %+v", n-len(times), len(got)-len(times), counts)
 	}
 	if late < int(counts.Reordered)*9/10 || late > int(counts.Reordered) {
 		t.Errorf("%d overtaken at the receiver, %d held back by the link", late, counts.Reordered)
@@ -365,7 +365,7 @@ func TestAggregatesPass(t *testing.T) {
 	ab, _ := topology.Link.Counts()
 	t.Logf("8 MiB there and back in %v: %+v", took, ab)
 	if ab.Aggregates == 0 {
-		t.Error("no aggregate arrived: this test says nothing")
+		t.Error("no aggregate arrived: the test is not valid")
 	}
 }
 

@@ -155,7 +155,7 @@ func (s *socket) untag(i int, frame, aux []byte) []byte {
 	return tagged
 }
 
-// moveChecksum tells the kernel that headers moved by n bytes: offsets in the header in front count from the frame.
+// moveChecksum adjusts the offsets in the virtio header, which count from the frame's start, after headers moved by n bytes.
 func moveChecksum(frame []byte, n uint16) {
 	const needsChecksum, hdrLen, csumStart = 1, 2, 6
 	if frame[0]&needsChecksum != 0 {

@@ -81,8 +81,8 @@ const (
 	floodRate    = 2000. // SYNs a second
 	sourcesRate  = 1000. // datagrams a second
 
-	crowdOfOffice = 2    // hosts
-	crowdShare    = 1.25 // of the link, which they would have together
+	uploadsOfOffice = 2    // hosts
+	uploadShare    = 1.25 // of the link, which they would have together
 )
 
 var (
@@ -101,7 +101,7 @@ var All = []Incident{
 	{fmt.Sprintf("%.0f %% of what is sent to %v is lost after the router", 100*lossShare, servers[1]), finding.LossAfter, servers[1].String(), slot, losses},
 	{fmt.Sprintf("host %v fills the queue of the link with one upload", greedy), finding.UnfairUser, greedy.String(), slot, greed},
 	{fmt.Sprintf("packets of %v take %v longer each way", offices[2], officeLate), finding.SlowNetwork, offices[2].String(), slot, lateOffice},
-	{fmt.Sprintf("%d hosts of all offices upload at once: the link is full, and nobody has most of it", crowdOfOffice*len(offices)), finding.LinkFull, Interface, slot, crowd},
+	{fmt.Sprintf("%d hosts of all offices upload at once: the link is full, and no host has most of it", uploadsOfOffice*len(offices)), finding.LinkFull, Interface, slot, allUpload},
 	{fmt.Sprintf("%.0f %% of the data from %v is overtaken; nothing is lost", 100*overtaken, offices[0]), finding.Reordering, offices[0].String(), slot, overtake},
 	{fmt.Sprintf("server %v is dead: SYNs to it stay unanswered", deadServer), finding.Unanswered, deadServer.String(), slot, dead},
 	{fmt.Sprintf("resolver %v does not answer any more", resolvers[0].Addr()), finding.DNSUnanswered, resolvers[0].Addr().String(), slot, func(ctx context.Context, w *World) error { return w.resolver(ctx, 0, true) }},
@@ -164,12 +164,12 @@ func greed(ctx context.Context, w *World) error {
 	return nil
 }
 
-// crowd fills the link and hardly more: many uploads that each look for more at the same time would lose so much that the queue's drops are a finding beside it.
-func crowd(ctx context.Context, w *World) error {
+// allUpload fills the link and hardly more: many uploads that each look for more at the same time would lose so much that the queue's drops are a finding beside it.
+func allUpload(ctx context.Context, w *World) error {
 	for n, office := range offices {
-		for k := range crowdOfOffice {
+		for k := range uploadsOfOffice {
 			pair := traffic.Pair{From: host(office, k), To: netip.AddrPortFrom(host(servers[(n+k)%len(servers)], k%serversOfNet), traffic.HTTPS)}
-			w.clients.Upload(ctx, pair, crowdShare*linkRate/8/float64(crowdOfOffice*len(offices)), 0, traffic.Congestion("cubic"))
+			w.clients.Upload(ctx, pair, uploadShare*linkRate/8/float64(uploadsOfOffice*len(offices)), 0, traffic.Congestion("cubic"))
 		}
 	}
 	<-ctx.Done()

@@ -18,8 +18,8 @@ import (
 // ErrNothing is wrapped when there is nothing of xdpmon on an interface.
 var ErrNothing = errors.New("nothing of xdpmon is attached")
 
-// Detach takes everything that is xdpmon's off an interface: pinned attachments, those of running processes (which
-// notice and say so), and filters that a killed run left. Other owners' programs stay. An interface that has vanished may
+// Detach detaches everything of xdpmon from an interface: pinned attachments, those of running processes (which
+// detect and report that), and filters that a killed run left. Other owners' programs stay. An interface that has vanished may
 // still have pins to remove. Where nothing is on an interface of that name, it is the name of a pin or the number
 // of an instance (see Attachment), in whatever network namespace its interfaces are. Detach returns a sentence for each
 // thing that it removed.
@@ -125,7 +125,7 @@ func detachLive(iface string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// mayLook tells a process that sees nothing from one that may not see: without the privilege to list links, and to open
+// mayLook distinguishes "nothing is attached" from "not permitted to list": without the privilege to list links, and to open
 // the folder of pins, every interface looks empty.
 func mayLook() error {
 	return privilege.ExplainLook(attach.EachLink(func(link.Link, *link.Info) bool { return false }))

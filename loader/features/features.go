@@ -33,7 +33,7 @@ type Features struct {
 	Interface *InterfaceFeatures  `json:"interface,omitempty"`
 }
 
-// InterfaceFeatures are what one interface can do, and what --hook auto would make of it.
+// InterfaceFeatures are the features of one interface, and the hook that --hook auto would choose.
 type InterfaceFeatures struct {
 	Name      string            `json:"name"`
 	Index     int               `json:"index"`
@@ -48,8 +48,8 @@ type InterfaceFeatures struct {
 	Offloads  attach.Offloads   `json:"offloads,omitempty"`
 }
 
-// Probe asks the kernel, and one interface unless iface is empty. It attaches nothing to an interface of this
-// namespace: what can only be tried is tried on the loopback device of a namespace made for it.
+// Probe probes the kernel, and one interface unless iface is empty. It attaches nothing to an interface of this
+// namespace: probes that must attach use the loopback device of a temporary namespace.
 func Probe(iface string) (Features, error) {
 	f := Features{Kernel: kernel.Release(), Arch: runtime.GOARCH, Privilege: privilege.Current()}
 	f.CPUs, _ = ebpf.PossibleCPU()
@@ -65,7 +65,7 @@ func Probe(iface string) (Features, error) {
 	return f, nil
 }
 
-// Missing returns the required features that are known not to be there.
+// Missing returns the required features that are known to be missing.
 func (f Features) Missing() []Feature {
 	var missing []Feature
 	for _, have := range f.Host {

@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// Without privileges nothing may be called unsupported that the kernel merely refused to answer.
+// Without privileges a refused probe must not be reported as unsupported.
 func TestProbeWithoutPrivilegeIsUnknown(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -60,7 +60,7 @@ func TestProbeWithoutPrivilegeIsUnknown(t *testing.T) {
 	}
 }
 
-// The answers of probes that older kernels decide otherwise are checked against what attaching does.
+// Probes whose results differ between kernels are compared with the result of attaching.
 func TestProbesAgreeWithTheKernel(t *testing.T) {
 	if !lab.Isolated(t) {
 		return

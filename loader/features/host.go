@@ -18,7 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// hostProbes are the questions that do not depend on an interface, in the order in which they are printed.
+// hostProbes are the probes that do not depend on an interface, in the order in which they are printed.
 func hostProbes() []probe {
 	return append(programProbes(), append(attachProbes(), hostSettings()...)...)
 }
@@ -135,7 +135,7 @@ func tryBatch(t ebpf.MapType) func() error {
 	}
 }
 
-// tryTestRun runs a program that returns the word in front of the packet, as the replay's clock does.
+// tryTestRun runs a program that returns the metadata word before the packet, as the replay's clock does.
 func tryTestRun() error {
 	prog, err := ebpf.NewProgram(metaReader())
 	if err != nil {
@@ -209,7 +209,7 @@ func readSysctl(path string) string {
 
 func askMemlock() kernel.Answer {
 	if privilege.Current().Lacks(privilege.CapBPF) {
-		return kernel.Answer{State: kernel.Unknown, Detail: "this process may not ask: " + privilege.Remedy(privilege.AttachNeeds)}
+		return kernel.Answer{State: kernel.Unknown, Detail: "not permitted: " + privilege.Remedy(privilege.AttachNeeds)}
 	}
 	if err := privilege.RaiseMemlock(); err != nil {
 		return kernel.Answer{State: kernel.Unsupported, Detail: err.Error()}

@@ -5,7 +5,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/kernel"
 )
 
-// interfaceProbes are the questions about one interface.
+// interfaceProbes are the probes of one interface.
 func interfaceProbes(d *attach.Device) []probe {
 	return []probe{
 		{"xdp_native", "native XDP on this interface", "", false, "use --hook tc, or --mode generic", func() kernel.Answer { return d.NativeXDP }},

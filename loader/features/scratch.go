@@ -12,13 +12,13 @@ import (
 	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
-// inScratch asks a question that can only be answered by attaching something, on the loopback device of a
-// network namespace that exists for the length of the question.
+// inScratch runs a probe that must attach something, on the loopback device of a network namespace that exists
+// for the time of the probe.
 func inScratch(try func(lo int) error) func() kernel.Answer {
 	return func() kernel.Answer {
 		var result error
 		if err := inNewNamespace(func() { result = try(1) }); err != nil {
-			return kernel.Answer{State: kernel.Unknown, Detail: fmt.Sprintf("cannot make a namespace to try it in: %v (needs CAP_SYS_ADMIN)", err)}
+			return kernel.Answer{State: kernel.Unknown, Detail: fmt.Sprintf("cannot create a network namespace for the probe: %v (needs CAP_SYS_ADMIN)", err)}
 		}
 		return kernel.Conclude(result)
 	}

@@ -21,15 +21,15 @@ var ErrUnsupported = errors.New("not supported here")
 // State is the outcome of a probe.
 type State string
 
-// Only an answer that the kernel gave counts as Supported or Unsupported. Everything else, a missing
-// privilege above all, is Unknown and comes with its reason.
+// Only a conclusive result of the kernel counts as Supported or Unsupported. Everything else, above all a missing
+// privilege, is Unknown, with the reason.
 const (
 	Supported   State = "supported"
 	Unsupported State = "unsupported"
 	Unknown     State = "unknown"
 )
 
-// Answer is what a probe found.
+// Answer is the result of a probe.
 type Answer struct {
 	State  State
 	Detail string // the observation, or why the state is unknown
@@ -43,7 +43,7 @@ func Conclude(err error) Answer {
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return Answer{State: Unsupported}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return Answer{Unknown, "this process may not ask: " + privilege.Remedy(privilege.AttachNeeds)}
+		return Answer{Unknown, "not permitted: " + privilege.Remedy(privilege.AttachNeeds)}
 	}
 	return Answer{Unknown, err.Error()}
 }
@@ -66,8 +66,8 @@ func Returning(t ebpf.ProgramType, code int32) *ebpf.ProgramSpec {
 	}
 }
 
-// Try loads a program and throws it away. The verifier's "invalid argument" is how kernels say that they do
-// not know an instruction or flag of a program that is otherwise valid.
+// Try loads a program and closes it. For an otherwise valid program, the verifier's "invalid argument" means that the
+// kernel does not know an instruction or flag.
 func Try(spec *ebpf.ProgramSpec) error {
 	prog, err := ebpf.NewProgramWithOptions(spec, ebpf.ProgramOptions{LogDisabled: true})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.E2BIG) {
@@ -79,17 +79,17 @@ func Try(spec *ebpf.ProgramSpec) error {
 	return prog.Close()
 }
 
-// HaveXDPFrags asks for programs that declare fragments. All programs of a chain must agree on it.
+// HaveXDPFrags probes for programs that declare fragments. All programs of a chain must agree on it.
 func HaveXDPFrags() error {
 	spec := Returning(ebpf.XDP, 2)
 	spec.Flags = unix.BPF_F_XDP_HAS_FRAGS
 	return Try(spec)
 }
 
-// haveTCX remembers a yes: a kernel does not lose it.
+// haveTCX caches a positive result, which does not change.
 var haveTCX atomic.Bool
 
-// HaveTCX asks for TCX links by attaching to an interface that cannot exist.
+// HaveTCX probes for TCX links by attaching to an interface that cannot exist.
 func HaveTCX() error {
 	if haveTCX.Load() {
 		return nil
@@ -99,10 +99,10 @@ func HaveTCX() error {
 	return err
 }
 
-// haveSent remembers a yes, likewise.
+// haveSent caches a positive result, likewise.
 var haveSent atomic.Bool
 
-// HaveSent asks for programs at the start of transmission: the trace point net_dev_start_xmit, with type information of its arguments.
+// HaveSent probes for programs at the start of transmission: the trace point net_dev_start_xmit, with type information of its arguments.
 func HaveSent() error {
 	if haveSent.Load() {
 		return nil

@@ -1,4 +1,4 @@
-// Package links reports what happens to interfaces. A process has one netlink subscription for a network namespace, however many read it.
+// Package links reports changes of interfaces. A process has one netlink subscription for a network namespace, for any number of readers.
 package links
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
-// Change is an interface as one message of the kernel's reports it.
+// Change is the state of an interface in one message of the kernel.
 type Change struct {
 	Index int
 	Name  string
@@ -58,7 +58,7 @@ var (
 	sources = map[uint64]*source{}
 )
 
-// Open begins to read in the network namespace of the calling thread. What happens from then on is not missed.
+// Open subscribes to the network namespace of the calling thread. No later change is missed.
 func Open() (*Reader, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -150,7 +150,7 @@ func changes(msgs []syscall.NetlinkMessage) (list []Change) {
 	return list
 }
 
-// hand gives changes to all readers, and waits for none.
+// hand passes changes to all readers without blocking.
 func (s *source) hand(list []Change, missed bool) {
 	if len(list) == 0 && !missed {
 		return
@@ -193,7 +193,7 @@ func (r *Reader) Next(ctx context.Context) (list []Change, missed bool, err erro
 	}
 }
 
-// List is the interfaces there are. With netlink.ErrDumpInterrupted the list may lack some.
+// List returns all interfaces. With netlink.ErrDumpInterrupted the list may lack some.
 func (r *Reader) List() ([]netlink.Link, error) { return r.source.lister.LinkList() }
 
 // ByName finds an interface; found is false when there is none.
@@ -207,7 +207,7 @@ func (r *Reader) ByName(name string) (c Change, found bool, err error) {
 	return Of(l), true, nil
 }
 
-// Of is how an interface of List stands.
+// Of is the state of an interface of List.
 func Of(l netlink.Link) Change {
 	a := l.Attrs()
 	return Change{Index: a.Index, Name: a.Name, Up: a.RawFlags&unix.IFF_UP != 0}

@@ -62,15 +62,15 @@ func (m pinMeta) covers(ifindex int, dir attach.Direction) bool {
 // dropEarlier removes the earlier pin, which is at next after the swap. Links that were not adopted are
 // detached one by one: removing the last pin of a link detaches it only some time later.
 func (p *Pin) dropEarlier() error {
-	kept := map[link.ID]bool{}
+	adopted := map[link.ID]bool{}
 	for _, path := range linkPins(p.path()) {
 		if id, ok := pinnedLinkID(path); ok {
-			kept[id] = true
+			adopted[id] = true
 		}
 	}
 	var errs []error
 	for _, path := range linkPins(p.next()) {
-		if id, ok := pinnedLinkID(path); ok && !kept[id] {
+		if id, ok := pinnedLinkID(path); ok && !adopted[id] {
 			errs = append(errs, releasePinned(path))
 		}
 	}

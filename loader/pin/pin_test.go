@@ -516,7 +516,7 @@ func TestPinNames(t *testing.T) {
 	}
 	for _, name := range []string{"eth0.100", "fridge/.bss", "a~1b", "a~0.b"} {
 		if got := pin.NameOfPin(pin.PinName(name)); got != name {
-			t.Errorf("%s came back as %s", name, got)
+			t.Errorf("%s was decoded as %s", name, got)
 		}
 	}
 	if pin.PinName("eth0.100") == pin.PinName("eth0~100") || strings.Contains(pin.PinName("eth0.100"), ".") {

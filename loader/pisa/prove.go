@@ -12,9 +12,9 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// Prove checks every program of a collection against the memory rules and reports what the collection would
-// take of a switch. The specification is the one that will be loaded: constants and map sizes are set, and
-// branches that are dead under these constants are not looked at. It is not changed.
+// Prove checks every program of a collection against the memory rules and reports the resources of a switch that
+// it needs. The specification is the one that will be loaded: constants and map sizes are set, and
+// branches that are dead under these constants are not interpreted. It is not changed.
 //
 // The error is a *Violations when rules are broken; the report is complete then, too. ErrMalformed and ErrTooComplex
 // are the other reasons for an error; then there is no report.
@@ -22,7 +22,7 @@ func Prove(spec *ebpf.CollectionSpec) (*Report, error) {
 	return ProveWithin(spec, machine.StepLimit)
 }
 
-// ProveWithin is Prove, given up after so many instructions of one program.
+// ProveWithin is Prove with a limit on the interpreted instructions of one program.
 func ProveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
 	e, broken, err := declared.Read(spec)
 	if err != nil {
@@ -53,7 +53,7 @@ func ProveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
 	return report, nil
 }
 
-// locate points what is wrong with a map's declaration at the first instruction that names the map.
+// locate sets the position of an error in a map's declaration to the first instruction that names the map.
 func locate(v *rule.Violation, e *declared.Collection, proofs []*machine.Machine) {
 	at := e.Numbers[e.Arrays[e.Numbers[v.Map]].Map]
 	for _, m := range proofs {

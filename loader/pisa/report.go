@@ -15,7 +15,7 @@ import (
 
 // Report lists the memory of a collection, and the resources of a switch that it needs.
 type Report struct {
-	// PossibleCPUs is what per-CPU arrays are multiplied with.
+	// PossibleCPUs is the number of copies of per-CPU arrays.
 	PossibleCPUs int `json:"possible_cpus"`
 	// Arrays are all maps: registers and tallies in the order of their stages, then the others.
 	Arrays []Array `json:"arrays"`
@@ -30,7 +30,7 @@ type Array struct {
 	Algorithm   string        `json:"algorithm,omitempty"`
 	Name        string        `json:"name"`
 	Kind        declared.Kind `json:"kind"`
-	Stage       *int          `json:"stage"` // null for what has no stage
+	Stage       *int          `json:"stage"` // null for maps without a stage
 	WidthBits   int           `json:"width_bits"`
 	Entries     uint64        `json:"entries"` // of one bank
 	Banks       int           `json:"banks"`
@@ -133,7 +133,7 @@ func (r *Report) Name(algorithm string) *Report {
 	return r
 }
 
-// misfits is rule 6: the largest target must take it.
+// misfits is rule 6: the collection must fit the largest target.
 func (r *Report) misfits() []rule.Violation {
 	largest := r.Targets[len(r.Targets)-1]
 	if largest.Fits {

@@ -119,7 +119,7 @@ func TestFactsOfTheTofino(t *testing.T) {
 		"three of 65,536":        {[]Array{array(s[0], 65_536, 32), array(s[0], 65_536, 32), array(s[0], 65_536, 32)}, false, false},
 		"24 bits":                {[]Array{array(s[0], 16, 24)}, false, false},
 		"last stage of Tofino 1": {[]Array{array(s[1], 16, 32)}, true, true},
-		"behind it":              {[]Array{array(s[2], 16, 32)}, false, true},
+		"after it":               {[]Array{array(s[2], 16, 32)}, false, true},
 		"last stage of Tofino 2": {[]Array{array(s[3], 16, 32)}, false, true},
 	} {
 		targets := fit(c.arrays)

@@ -17,7 +17,7 @@ var ErrMissing = errors.New("privilege missing")
 // capability is a number of linux/capability.h.
 type capability uint
 
-// The capabilities that decide anything here.
+// The capabilities that BPF needs.
 const (
 	CapNetAdmin capability = unix.CAP_NET_ADMIN
 	CapSysAdmin capability = unix.CAP_SYS_ADMIN
@@ -56,13 +56,13 @@ func (s capSet) allows(c capability) bool {
 	return s.has(c) || s.has(CapSysAdmin) && (c == CapBPF || c == CapPerfmon)
 }
 
-// Privilege is what this process holds of what attaching needs.
+// Privilege is the part of AttachNeeds that this process has.
 type Privilege struct {
 	Held    []string `json:"held"`
 	Missing []string `json:"missing,omitempty"`
 }
 
-// AttachNeeds is what loading and attaching asks for: CAP_BPF for maps and programs, CAP_NET_ADMIN for
+// AttachNeeds are the capabilities for loading and attaching: CAP_BPF for maps and programs, CAP_NET_ADMIN for
 // programs of the network types and their hooks, CAP_PERFMON for programs that the verifier does not slow down with
 // barriers against speculation.
 var AttachNeeds = []capability{CapBPF, CapPerfmon, CapNetAdmin}
@@ -106,7 +106,7 @@ func Check() error {
 // Explain marks an error of the kernel as a missing privilege or as a lack of descriptors, where it is one.
 func Explain(err error) error { return explainErrno(err, AttachNeeds) }
 
-// ExplainLook is Explain for looking at programs and links that others made.
+// ExplainLook is Explain for reading programs and links of other processes.
 func ExplainLook(err error) error { return explainErrno(err, []capability{CapSysAdmin}) }
 
 func explainErrno(err error, needs []capability) error {
@@ -156,8 +156,8 @@ func InUserNamespace() bool {
 	return unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino != initialUserNS
 }
 
-// withoutHint leaves out the library's guess about locked memory, which sends people the wrong way on every
-// kernel that xdpmon runs on.
+// withoutHint removes the library's guess about locked memory, which is wrong on every kernel that xdpmon
+// runs on.
 type withoutHint struct{ error }
 
 func (e withoutHint) Unwrap() error { return e.error }
@@ -172,10 +172,10 @@ type Keep struct {
 	Load     bool // load further programs (slots of the chain replaced while running)
 }
 
-// Drop gives up, on all threads and for good, every capability that is not needed any more, and returns
+// Drop drops, on all threads and permanently, every capability that is not needed any more, and returns
 // the names of those that stay.
 //
-//   - CAP_BPF stays where map access by file descriptor asks for it: kernels before 5.19 check it on every
+//   - CAP_BPF stays where map access by file descriptor needs it: kernels before 5.19 check it on every
 //     bpf() call when kernel.unprivileged_bpf_disabled is set. It is tried, not inferred.
 //   - Re-attaching loads an entry program with the new interface's constants: CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN.
 //   - Closing needs nothing: links end with their file descriptors. A filter on a clsact qdisc, which has none,

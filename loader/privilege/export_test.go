@@ -1,6 +1,6 @@
 package privilege
 
-// What the tests of this package look at from outside: they attach, which imports it.
+// Internals for external tests: they attach, which imports this package.
 type CapSet = capSet
 
 var (

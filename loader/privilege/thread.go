@@ -41,14 +41,14 @@ func writeCaps(s capSet) error {
 	return onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&a.header)), uintptr(unsafe.Pointer(&a.data[0])))
 }
 
-// setNoNewPrivileges makes sure that a program started from here gains nothing, not even as root.
+// setNoNewPrivileges prevents programs that this process starts from gaining privileges, even as root.
 func setNoNewPrivileges() error {
 	return onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 }
 
 // onAllThreads makes one system call on every thread. A thread that fails where others succeeded is the end of the process:
-// the Go runtime sees no way back (and psx with cgo kills). So a thread that nobody will miss tries first, and what
-// it may not do is an error like any other.
+// the Go runtime aborts (and psx with cgo kills). So a temporary thread makes the call first, and its
+// failure is returned as an error.
 func onAllThreads(call, first, second uintptr) error {
 	err := onOwnThread(func() error {
 		if _, _, errno := unix.RawSyscall6(call, first, second, 0, 0, 0, 0); errno != 0 {
@@ -65,7 +65,7 @@ func onAllThreads(call, first, second uintptr) error {
 	return nil
 }
 
-// onOwnThread runs fn on a thread that ends with it: whatever fn does to it, no other goroutine will run there.
+// onOwnThread runs fn on a thread that ends with it: no other goroutine runs there after fn has changed it.
 func onOwnThread(fn func() error) error {
 	done := make(chan error)
 	go func() {
@@ -149,7 +149,7 @@ func setThreadCaps(effective, permitted capSet) error {
 	return unix.Capset(&a.header, &a.data[0])
 }
 
-// accessMap does what a window does.
+// accessMap reads and writes a map as the end of a window does.
 func accessMap(m *ebpf.Map) error {
 	var value uint64
 	if err := m.Lookup(uint32(0), &value); err != nil {

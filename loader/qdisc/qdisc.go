@@ -1,4 +1,4 @@
-// Package qdisc looks at the queueing disciplines of an interface: what they leave free of a packet's control block, and what they hold.
+// Package qdisc reads the queueing disciplines of an interface: the bytes of a packet's control block that they do not use, and their backlog.
 package qdisc
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/kernel"
 )
 
-// ErrNothingFree is wrapped when a queueing discipline uses all of the control block, or is not known to leave anything.
+// ErrNothingFree is wrapped when a queueing discipline uses all of the control block, or its use is unknown.
 var ErrNothingFree = errors.New("no free bytes in the packet's control block")
 
 // private are the bytes at the start of a packet's 20 that kinds of queueing disciplines write, by the kernel's sources (net/sched,
@@ -34,7 +34,7 @@ const (
 	tick  = 4  // of CARRY_TICK
 )
 
-// Tree is what an interface queues with.
+// Tree is the set of queueing disciplines of an interface.
 type Tree struct {
 	Kinds []string // sorted, each once
 	Form  chain.ChainCarryForm
@@ -120,7 +120,7 @@ func hands(q netlink.Qdisc, list []netlink.Qdisc) bool {
 	})
 }
 
-// Reader asks for queues of the network namespace that it was opened in, from any thread.
+// Reader reads queues of the network namespace that it was opened in, from any thread.
 type Reader struct{ handle *netlink.Handle }
 
 // Open makes a Reader of the calling thread's namespace.
@@ -132,10 +132,10 @@ func Open() (*Reader, error) {
 	return &Reader{h}, nil
 }
 
-// Close lets go of the namespace.
+// Close releases the namespace.
 func (r *Reader) Close() { r.handle.Close() }
 
-// Backlog is how many bytes the queue of an interface holds.
+// Backlog is the number of bytes in the queue of an interface.
 func (r *Reader) Backlog(ifindex int) (uint64, error) {
 	list, err := r.handle.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: ifindex}})
 	if err != nil {

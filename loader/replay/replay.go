@@ -21,7 +21,7 @@ var ErrIncomplete = errors.New("the kernel did not run the replay to its end")
 // replaySnap is REPLAY_SNAP of bpf/include/replay.h: all headers that the parser reads are in these bytes.
 const replaySnap = 2024
 
-// replayMeta is struct replay_meta: what stands in front of a replayed packet.
+// replayMeta is struct replay_meta, the metadata before a replayed packet.
 type replayMeta struct {
 	Time     uint64
 	Len      uint32
@@ -61,11 +61,11 @@ const (
 const metaBytes = int(unsafe.Sizeof(replayMeta{}))
 
 // Replayer feeds frames to an instance's entry program in the kernel (BPF_PROG_TEST_RUN), thousands in a
-// system call. It stays on the thread and the core that created it, so that the per-CPU state and with it every
-// answer repeats. Use it from that goroutine only.
+// system call. It stays on the thread and the core that created it, so that per-CPU state and results
+// are reproducible. Use it from that goroutine only.
 type Replayer struct {
 	entry   *ebpf.Program
-	driver  *ebpf.Collection // nil: packets go one by one
+	driver  *ebpf.Collection // nil: packets are run one at a time
 	single  replayFrame      // without a driver
 	memory  []byte           // the driver's buffers
 	buffer  int              // offset of the next frame
@@ -111,11 +111,11 @@ func (r *Replayer) Restart(seed uint64) {
 
 func startingCoin(seed uint64) uint32 { return uint32(seed)*2654435761 | 1 }
 
-// Batched reports whether packets go to the kernel many at a time (Linux 5.18 and later).
+// Batched reports whether the kernel runs many packets at a time (Linux 5.18 and later).
 func (r *Replayer) Batched() bool { return r.driver != nil }
 
 func (r *Replayer) loadDriver(i *loader.Instance) error {
-	if kernel.HaveXDPFrags() != nil { // bpf_xdp_store_bytes is as old as fragments
+	if kernel.HaveXDPFrags() != nil { // the same release added bpf_xdp_store_bytes
 		if r.delay > 0 {
 			return fmt.Errorf("load replay driver: second passes can only be delayed by Linux 5.18 and later: %w", ErrIncomplete)
 		}
@@ -194,7 +194,7 @@ func (r *Replayer) put(f *replay.Frame) *replayFrame {
 	return slot
 }
 
-// Flush runs the programs over the frames that wait.
+// Flush runs the programs over the pending frames.
 func (r *Replayer) Flush() error {
 	n := r.pending
 	r.pending, r.buffer, r.offset = 0, 0, 0
@@ -206,7 +206,7 @@ func (r *Replayer) Flush() error {
 	}
 	r.cursor.Next, r.cursor.Limit, r.cursor.Buffer, r.cursor.Offset = 0, uint64(n), 0, 0
 	runs := uint32(n)
-	if r.delay > 0 { // a second pass is a run too; those too many find nothing to do
+	if r.delay > 0 { // a second pass is a run, too; surplus runs do nothing
 		runs = 2*runs + uint32(r.delay)
 	}
 	if err := r.runDriver(runs); err != nil {
@@ -221,7 +221,7 @@ func (r *Replayer) Flush() error {
 // replayDriver is the driver's program in bpf/replay.
 const replayDriver = "replay_xdp"
 
-// fewRuns is how many single runs take as long as the kernel needs to exchange its XDP dispatcher, which it does
+// fewRuns is the number of single runs that take as long as the kernel needs to exchange its XDP dispatcher, which it does
 // before and after every call that repeats, unless the driver is held.
 const fewRuns = 512
 
@@ -260,7 +260,7 @@ func contextOf(input []byte) xdpContext {
 	return xdpContext{Data: uint32(metaBytes), DataEnd: uint32(len(input))}
 }
 
-// Close frees the driver and gives the thread back its cores.
+// Close frees the driver and restores the thread's CPU affinity.
 func (r *Replayer) Close() error {
 	if r.release != nil {
 		r.release()

@@ -10,8 +10,8 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// Step runs the programs over one frame and returns the vector as they left it: for measurements of what an algorithm
-// says at every packet. It costs two system calls; frames that wait in a batch are run first.
+// Step runs the programs over one frame and returns the vector after them: for measurements of an algorithm's result
+// for every packet. It costs two system calls; pending frames of a batch are run first.
 func (r *Replayer) Step(f *replay.Frame) (xmaps.PHV, error) {
 	if err := r.Flush(); err != nil {
 		return xmaps.PHV{}, err

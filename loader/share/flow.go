@@ -10,7 +10,7 @@ import (
 // most is the kernel's limit on the stack of a function, in bytes.
 const most = 512
 
-// kind is what a value may point to.
+// kind is the memory that a value may point to.
 type kind uint8
 
 const (
@@ -104,7 +104,7 @@ func (r *registers) keep(off int64, v value) {
 // must know its depth.
 type flow struct {
 	*code
-	numbers func(i int) bool // the slot is filled by what rewriting puts in the place of an instruction
+	numbers func(i int) bool // the replacement of an instruction fills the slot
 	before  []registers
 	reached []bool
 	of      []int   // by instruction: the first one of its function

@@ -20,7 +20,7 @@ const (
 // nobody is the number if the instance's is not found: no map has an element nobody * n + k, in 32 bits.
 const nobody = -1
 
-// notFound is -ENOENT: what a report to an instance without a ring returns.
+// notFound is -ENOENT, the result of a report to an instance without a ring.
 const notFound = -2
 
 // rewriter turns the instructions of one program into those that serve many instances.
@@ -155,7 +155,7 @@ func (r *rewriter) pointTo(slot int16) {
 	r.emit(asm.Mov.Reg(asm.R2, asm.R10), asm.Add.Imm(asm.R2, int32(r.slot(slot))))
 }
 
-// number fills the slot of the instance's number before a call whose first arguments are R1, a map, and those from R2 on, which are kept. The slot is
+// number fills the slot of the instance's number before a call whose first arguments are R1, a map, and those from R2 on, which are preserved. The slot is
 // filled once in a function, where all paths to the call lead through an earlier one.
 func (r *rewriter) number(call, kept int) {
 	if r.flow.before[call].numbered {

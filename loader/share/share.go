@@ -44,7 +44,7 @@ func Common(ms *ebpf.MapSpec) bool {
 }
 
 // Collection changes a configured object for n instances: its maps have a part for each, and its programs find them. number declares the map Number.
-// A ring becomes a map of rings, by number. Initial values of tables are left to the caller, who writes them into each part. The object must have been
+// A ring becomes a map of rings, by number. The caller writes the initial values of tables into each part. The object must have been
 // proven before.
 func Collection(spec *ebpf.CollectionSpec, n int, number *ebpf.MapSpec) error {
 	if spec.Maps[Number] != nil {

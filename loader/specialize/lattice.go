@@ -6,7 +6,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// kind is what is known of a register.
+// kind is the state of knowledge about a register.
 type kind uint8
 
 const (
@@ -25,7 +25,7 @@ type value struct {
 // registers are those of one place in the program.
 type registers [asm.R10 + 1]value
 
-// merge adds what another path to the same place knows; it reports whether anything changed.
+// merge adds the state of another path to the same instruction; it reports whether anything changed.
 func (r *registers) merge(other *registers) (changed bool) {
 	for i := range r {
 		switch {
@@ -39,7 +39,7 @@ func (r *registers) merge(other *registers) (changed bool) {
 	return changed
 }
 
-// anything is what a function begins with.
+// anything is the initial state of a function.
 func anything() (r registers) {
 	for i := range r {
 		r[i].kind = unknown
@@ -53,7 +53,7 @@ func (r *registers) forget(of ...asm.Register) {
 	}
 }
 
-// step is what an instruction makes of the registers. data is the section of constants.
+// step applies an instruction to the registers. data is the section of constants.
 func (r *registers) step(in *insn, data []byte) {
 	switch class := in.OpCode.Class(); {
 	case class.IsALU():
@@ -80,7 +80,7 @@ func loaded(in *insn) value {
 	return value{kind: unknown}
 }
 
-// read is a load from memory: what the constants are is known.
+// read is a load from memory: the values of constants are known.
 func (r *registers) read(in *insn, data []byte) value {
 	from, size := r[in.Src], uint64(in.OpCode.Size().Sizeof())
 	at := from.n + uint64(int64(in.Offset))

@@ -1,8 +1,8 @@
 // Package specialize compiles a program's constants into its instructions before it is proven and loaded.
 //
-// Programs read what they are configured with from a section of constants (.rodata). The kernel's verifier knows these numbers, and
+// Programs read their configuration from a section of constants (.rodata). The kernel's verifier knows these numbers, and
 // removes code that no path reaches, but it keeps every load of a constant, every mask of it and every comparison that jumps over code
-// that is reached: a third of what a packet runs through. Here constants are followed through the registers (Wegman and Zadeck,
+// that is reached: a third of the instructions that a packet executes. Here constants are followed through the registers (Wegman and Zadeck,
 // "Constant propagation with conditional branches", ACM TOPLAS 13, 1991), and branches with one outcome and unused results are removed.
 //
 // What is removed: loads of constants, arithmetic whose result is never read, jumps that are always or never taken, and
@@ -41,7 +41,7 @@ func Collection(spec *ebpf.CollectionSpec, data []byte) error {
 	return nil
 }
 
-// insn is an instruction with what is found out about it.
+// insn is an instruction with the results of the analysis.
 type insn struct {
 	asm.Instruction
 	target  int  // index of a jump's target; -1
@@ -56,7 +56,7 @@ type insn struct {
 	reached bool
 }
 
-// Program returns the instructions without what the constants decide.
+// Program returns the instructions without those that the constants make superfluous.
 func Program(instructions asm.Instructions, data []byte) (asm.Instructions, error) {
 	p, err := decode(instructions)
 	if err != nil {
@@ -182,7 +182,7 @@ func (in *insn) outcome() (taken, known bool) {
 	return in.before.decide(in)
 }
 
-// replace writes down what was found.
+// replace applies the results to the instructions.
 func (p program) replace(data []byte) {
 	for i := range p {
 		in := &p[i]
@@ -205,7 +205,7 @@ func (p program) replace(data []byte) {
 	}
 }
 
-// become exchanges an instruction and keeps what is known of its source.
+// become replaces an instruction and keeps its source line.
 func (in *insn) become(other asm.Instruction) {
 	other.Metadata = in.Metadata
 	in.Instruction = other
@@ -281,7 +281,7 @@ func (p program) tidy() (changed bool) {
 	return p.unreachable() || changed
 }
 
-// unreachable removes what only removed jumps led to: the verifier refuses it.
+// unreachable removes code to which only removed jumps led: the verifier refuses unreachable code.
 func (p program) unreachable() (changed bool) {
 	seen := make([]bool, len(p))
 	work := []int{0}
@@ -401,7 +401,7 @@ func (p program) liveness() {
 	}
 }
 
-// encode writes down what is left, with the distances of jumps.
+// encode emits the remaining instructions, with the distances of jumps.
 func (p program) encode() (asm.Instructions, error) {
 	raw, at := make([]int, len(p)), 0
 	for i := range p {

@@ -33,7 +33,7 @@ type Attachment struct {
 	// Packets seen by the instance since its window began, all interfaces together; the run that adopts a pin
 	// reports them.
 	Packets uint64 `json:"window_packets"`
-	// Verdicts are what the instance did to packets since its window began; nil where nothing acts on them.
+	// Verdicts count the instance's actions on packets since its window began; nil if it only measures.
 	Verdicts *Verdicts `json:"window_verdicts,omitempty"`
 	Problem  string    `json:"problem,omitempty"`
 }
@@ -61,7 +61,7 @@ func Under(root string) ([]Attachment, error) {
 	return found, nil
 }
 
-// Where names the interface, or what is known of it.
+// Where names the interface, as far as it is known.
 func (a Attachment) Where() string {
 	if a.Interface != "" {
 		return a.Interface
@@ -269,7 +269,7 @@ func packetsIn(c chain.ChainChainCountersT) (sum uint64) {
 	return sum
 }
 
-// Verdicts are what an instance did to packets.
+// Verdicts count an instance's actions on packets.
 type Verdicts struct {
 	Dropped      uint64 `json:"dropped"`
 	DroppedBytes uint64 `json:"dropped_bytes"`
@@ -311,10 +311,10 @@ func windowVerdicts(id ebpf.MapID) *Verdicts {
 	}
 }
 
-// chainOf is what an instance runs.
+// chainOf is the chain of an instance.
 type chainOf struct {
 	algorithms []string
-	verdicts   ebpf.MapID // what they decide is counted there; 0: they only measure
+	verdicts   ebpf.MapID // map of the verdict counters; 0: they only measure
 }
 
 // chainsByInstance finds the algorithms of each chain: their programs read the same control word's neighbours,

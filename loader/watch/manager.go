@@ -279,7 +279,7 @@ func (m *Manager) handle(e Event) {
 	}
 }
 
-// retry attaches when an interface that could not be attached to has come up.
+// retry attaches to an interface that is up now, after attaching to it failed.
 func (m *Manager) retry(e Event) {
 	if e.Kind == CameUp {
 		m.found(e)

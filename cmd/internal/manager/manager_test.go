@@ -38,5 +38,5 @@ func TestNotify(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
-	Notify("STOPPING=1") // comes back
+	Notify("STOPPING=1") // returns
 }

@@ -1,5 +1,5 @@
-// Package allow lists what programs may do: the helpers and kernel functions they may call, the instructions, what each type of program
-// sees of its context, and how it may end. What is not listed is refused. (What maps may be is listed in package declared.)
+// Package allow lists what programs may do: the helpers and kernel functions they may call, the instructions, the fields of the context that
+// each type of program may access, and its verdicts. Everything else is refused. (Package declared lists the roles of maps.)
 package allow
 
 import (
@@ -24,28 +24,28 @@ const (
 	fills   // memory of the map's value size: written
 	Reads   // memory, of the length in the next argument: read; NULL is none
 	Writes  // the same: written
-	aLength // of the argument in front of it
+	aLength // of the argument before it
 	aRecord // of a ring
 	aCode   // a function of the program
-	Copied  // memory of the kernel, of the length in the argument in front of it: read
+	Copied  // memory of the kernel, of the length in the argument before it: read
 )
 
-// Failure is what a helper that fails leaves in the memory that it writes.
+// Failure is the content, after a failed helper, of the memory that it writes.
 type Failure uint8
 
 const (
 	NeverFails Failure = iota // or writes no memory of the program
-	LeavesOld                 // nothing: what was there, be it an earlier packet's, is there still
+	LeavesOld                 // unchanged: it may be an earlier packet's
 	WritesZero
 )
 
-// Helper is an entry of the list of what programs may call. Everything that is not on it is refused.
+// Helper is an entry of the list of allowed helpers.
 type Helper struct {
 	Args   []role
 	Fails  Failure
 	Packet bool               // it writes the packet
 	Types  []ebpf.ProgramType // that have it; nil: all
-	Why    string             // nothing of it outlives the packet but what the rules know
+	Why    string             // why it leaves no state after the packet except the state that the rules cover
 }
 
 var (

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// Hook is an entry of the list of program types: what a program finds in its context and how it may end.
+// Hook is an entry of the list of program types: the fields of the context and the verdicts.
 type Hook struct {
 	Fields   []field
 	Written  []field // that may be written, too
@@ -115,7 +115,7 @@ func fieldAt(list []field, off, size int) (field, bool) {
 	return field{}, false
 }
 
-// VerdictNames lists how a program may end, for a message.
+// VerdictNames lists the verdicts, for a message.
 func (h *Hook) VerdictNames() string {
 	var names []string
 	for _, v := range h.Verdicts {

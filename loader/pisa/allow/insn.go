@@ -9,13 +9,13 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 )
 
-// atomics are the operations that the kernel does in one piece: one read-modify-write.
+// atomics are the atomic operations: each is one read-modify-write.
 var atomics = []asm.AtomicOp{
 	asm.AddAtomic, asm.AndAtomic, asm.OrAtomic, asm.XorAtomic, asm.FetchAdd, asm.FetchAnd, asm.FetchOr, asm.FetchXor, asm.Xchg, asm.CmpXchg,
 	LoadAcquire, StoreRelease,
 }
 
-// UnlistedInsn names an instruction that the proof does not know the meaning of; "" for all others.
+// UnlistedInsn names an instruction that the proof does not interpret; "" for all others.
 func UnlistedInsn(in asm.Instruction) string {
 	switch class := in.OpCode.Class(); {
 	case class.IsALU():
@@ -51,7 +51,7 @@ var AluOps = map[asm.ALUOp]expr.Op{
 	asm.Xor: expr.Xor, asm.LSh: expr.Shl, asm.RSh: expr.Shr, asm.ArSh: expr.Sar,
 }
 
-// Bits of asm.AtomicOp that the package keeps to itself.
+// Bits of asm.AtomicOp that the library does not export.
 const (
 	Fetches      asm.AtomicOp = 0x0000_0100
 	LoadAcquire  asm.AtomicOp = 0x0001_0000

@@ -63,8 +63,8 @@ func KernelFieldOf(in value.Source, name string) (KernelField, bool) {
 // KernelOffset is the number that an instruction is patched with for a field.
 func KernelOffset(name string) value.Source { return KernelPlaces[name].Offset }
 
-// KernelBehind is where a pointer leads that something is added to.
-func KernelBehind(a, b value.Source) value.Source {
+// KernelSum is the kind of memory at the sum of a pointer and a number or offset; operands in either order.
+func KernelSum(a, b value.Source) value.Source {
 	if a == number {
 		a, b = b, a
 	}
@@ -79,8 +79,8 @@ func KernelBehind(a, b value.Source) value.Source {
 	return number
 }
 
-// KernelBytes is how many bytes may be copied from a place. Of the packet's bytes, any number: that they lie in front of its end, the program
-// has to look after.
+// KernelBytes is the number of bytes that may be copied from memory of a kind. Of the packet's bytes, any number: the program must check that they are
+// inside the packet.
 func KernelBytes(from value.Source) int {
 	if from == value.InBytes {
 		return math.MaxInt32

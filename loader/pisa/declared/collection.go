@@ -1,5 +1,5 @@
 // Package declared holds a collection's declarations of its maps: their kinds, stages and sizes, the packet header vector and the budget, and
-// the list of what maps of each kind may be.
+// the roles of maps of each kind.
 package declared
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// Collection is what all programs of a collection share.
+// Collection is the part of a collection that all programs share.
 type Collection struct {
 	Arrays  []*Array
 	Numbers map[string]int // of arrays, by name
@@ -27,11 +27,11 @@ type Collection struct {
 	Types   *btf.Spec // nil: unknown
 
 	Budget     budgetWords
-	Deferred   bool // a replay that holds second passes back (recirc.h)
+	Deferred   bool // a replay that delays second passes (recirc.h)
 	CoinSeeded bool // a replay: the entry program sets phv->coin for each packet (coin.h)
 }
 
-// Read classifies the maps of a collection; violations are what is wrong with their declarations.
+// Read classifies the maps of a collection; violations are the errors in their declarations.
 func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	e := &Collection{Types: spec.Types, Numbers: make(map[string]int), Vector: vector{Array: -1, Pass: -1, Next: -1, Bank: -1}}
 	names := make([]string, 0, len(spec.Maps))
@@ -47,7 +47,7 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	for _, name := range names {
 		a, bad := classify(name, spec.Maps[name])
 		a.Data = contents(spec, name)
-		list, wrong := sideBySide(a)
+		list, wrong := interleaved(a)
 		broken = append(append(broken, bad...), wrong...)
 		var together Set
 		for _, a := range list {
@@ -82,7 +82,7 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	return e, broken, nil
 }
 
-// isSet reports whether a constant is there and not 0.
+// isSet reports whether a constant exists and is not 0.
 func isSet(spec *ebpf.CollectionSpec, name string) bool {
 	v, ok := spec.Variables[name]
 	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })

@@ -21,7 +21,7 @@ const (
 	Counters Kind = "counters"      // statistics of the program: only added to
 	Budget   Kind = "budget"        // passes left for recirculation: counted down, branched on
 	Random   Kind = "random"        // state of a random number generator: it takes nothing from packets
-	Scratch  Kind = "scratch"       // one element a CPU that lives as long as a packet
+	Scratch  Kind = "scratch"       // one element for each CPU, valid during one packet
 	Table    Kind = "table"         // configuration: read-only
 	Prefix   Kind = "prefix"        // configuration: longest prefix match as a trie of words; read-only
 	Slots    Kind = "chain"         // the programs of the chain
@@ -47,7 +47,7 @@ const (
 	ControlName = "chain_control"
 )
 
-// What SRAM there is on a Tofino, 1 and 2 alike (loader/pisa has where it was measured).
+// The SRAM of a Tofino, 1 and 2 alike (loader/pisa has the source of the figures).
 const (
 	BlockBits   = 1024 * 128 // of an SRAM block
 	ArrayBlocks = 35         // of data in one array; one more is the hardware's spare
@@ -76,7 +76,7 @@ type Array struct {
 // Staged reports whether stages and single accesses are proven for it.
 func (a *Array) Staged() bool { return a.Kind == Register || a.Kind == Tally }
 
-// followed reports whether the proof follows what was read from it.
+// followed reports whether the proof tracks values that were read from it.
 func (a *Array) followed() bool {
 	switch a.Kind {
 	case Register, Tally, Counters, Budget, Random, Ring:

@@ -17,7 +17,7 @@ type MapRole struct {
 	Bytes   uint32   // of an element, at most; 0: as many as fit the switch
 	frozen  bool     // the kernel refuses writes of programs
 	Looked  bool     // programs may look elements up
-	Why     string   // what keeps it from being state, and what it costs on a switch
+	Why     string   // why it is not state, and its cost on a switch
 }
 
 const (
@@ -32,7 +32,7 @@ var (
 		ebpf.Queue, ebpf.Stack}
 )
 
-// MapRoles is the list of what maps of each kind may be.
+// MapRoles is the list of roles by kind.
 var MapRoles = map[Kind]MapRole{
 	Register: {Types: arrays, Looked: true, Why: "rules 1 to 4; one stateful unit and the SRAM of its bits, in its stage"},
 	Tally:    {Types: perCPU, Looked: true, Why: "a register that the data plane never reads back; costs the same"},
@@ -56,8 +56,8 @@ var MapRoles = map[Kind]MapRole{
 		Why: "configuration; as a table; programs that may not be called"},
 }
 
-// SharedMaps are the maps that all collections of an instance have in common, and what they must be in each: one
-// collection's table is not another's register.
+// SharedMaps are the maps that all collections of an instance share, with their kind, which must be equal in all: one
+// collection's table must not be another's register.
 var SharedMaps = map[string]Kind{
 	VectorName: Scratch, ControlName: Table, "recirc_budget": Budget, "hash_crc_tables": Table,
 	"chain_xdp": Slots, "chain_tc": Slots, "chain_tp": Slots, "recirc_xdp": Recirc, "recirc_tc": Recirc,
@@ -98,7 +98,7 @@ func (a *Array) unlisted() string {
 	return unlistedForm(spec)
 }
 
-// unlistedForm is about what maps of all kinds have.
+// unlistedForm checks the properties that maps of all kinds have.
 func unlistedForm(spec *ebpf.MapSpec) string {
 	switch {
 	case spec.Flags&^mapFlags != 0:

@@ -5,7 +5,7 @@ type Set struct{ low, high uint64 }
 
 // Members of a set that are no arrays.
 var (
-	Packet = bit(maxArrays + 2) // what depends on the packet or the clock
+	Packet = bit(maxArrays + 2) // values that depend on the packet or the clock
 	Chance = bit(maxArrays + 1) // ... on the kernel's random numbers
 	Stale  = bit(maxArrays)     // ... on memory that this packet has not written
 )
@@ -26,17 +26,17 @@ const MostNames = 128
 // Number is the set of number n alone, of a trace's names.
 func Number(n int) Set { return bit(n) }
 
-// Or is what is in either.
+// Or is the union.
 func (s Set) Or(o Set) Set { return Set{s.low | o.low, s.high | o.high} }
 
-// And is what is in both.
+// And is the intersection.
 func (s Set) And(o Set) Set { return Set{s.low & o.low, s.high & o.high} }
 
-// Without is what is not in o.
+// Without is the difference s - o.
 func (s Set) Without(o Set) Set { return Set{s.low &^ o.low, s.high &^ o.high} }
 
-// Meets reports whether anything is in both.
+// Meets reports whether the intersection is not empty.
 func (s Set) Meets(o Set) bool { return s.low&o.low|s.high&o.high != 0 }
 
-// Empty reports whether nothing is in it.
+// Empty reports whether it has no member.
 func (s Set) Empty() bool { return s.low|s.high == 0 }

@@ -6,13 +6,13 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// vector is the layout of the packet header vector, as far as rule 5 needs it.
+// vector is the part of the packet header vector's layout that rule 5 needs.
 type vector struct {
 	Array      int32 // -1: the collection has none
 	Pass, Next int
 	Bank       int
 	Carry      Word
-	Writable   []Word // what the entry program sets for each packet, so that nothing survives in it
+	Writable   []Word // words that the entry program sets for each packet, so that no state survives in them
 	Coin       Word
 	Now        Word
 }
@@ -35,7 +35,7 @@ var vectorSizes = map[string]int{
 	"steer": 4, "steering": 1, "slice": 2,
 }
 
-// read finds the words of the vector in its BTF; it returns what is wrong with them.
+// read finds the words of the vector in its BTF; it returns their errors.
 func (v *vector) read(array int32, t btf.Type) (wrong string) {
 	s, ok := btf.As[*btf.Struct](t)
 	if !ok {
@@ -96,7 +96,7 @@ func (v *vector) MayWrite(off, size int) bool {
 	return false
 }
 
-// budgetWords is the layout of recirc.h's struct: what a packet may do with each word.
+// budgetWords is the layout of recirc.h's struct, with the allowed access to each word.
 type budgetWords struct {
 	Left   Word
 	Counts []Word // added to

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Fact narrows a node's span in the states that know it.
+// Fact narrows a node's span in the states that contain the fact.
 type Fact struct {
 	N  *Node
 	In Span
@@ -38,9 +38,9 @@ func (fs Facts) with(n *Node, in Span) (Facts, bool) {
 	return out, !in.empty()
 }
 
-const factDepth = 6 // how far an operand's fact is looked for
+const factDepth = 6 // limit of the search in operands
 
-// SpanOf is what a state knows of a node, from facts about it and about its operands.
+// SpanOf is the span of a node in a state, from facts about it and about its operands.
 func (fs Facts) SpanOf(n *Node) Span { return fs.spanTo(n, factDepth) }
 
 func (fs Facts) spanTo(n *Node, depth int) Span {

@@ -1,4 +1,4 @@
-// Package expr is the numbers that a program calculates: expressions, the interval that each is in, and what branches have found out.
+// Package expr represents the numbers that a program calculates: expressions, their intervals, and facts from branches.
 package expr
 
 import (
@@ -6,13 +6,13 @@ import (
 	"math/bits"
 )
 
-// Op is what a node calculates. Comparisons are nodes too: what a branch has found out about one
-// holds wherever the same comparison is made again.
+// Op is the operation of a node. Comparisons are nodes, too: the result of one in a branch holds wherever the
+// same comparison is made again.
 type Op uint8
 
 const (
 	Const  Op = iota
-	opLeaf    // a number that nothing more is known of than its span
+	opLeaf    // a number of which only the span is known
 	Add
 	Sub
 	Mul
@@ -38,12 +38,12 @@ type Node struct {
 	A, B *Node
 	K    uint64 // the number of a constant, the width of opSigned and opSwap
 	Id   uint64
-	Span Span // what holds on every path; facts of a state may narrow it
+	Span Span // valid on every path; facts of a state may narrow it
 
 	Owner  any  // of a leaf: the merge point at which different numbers became one
 	Clock  bool // of a leaf: the time
 	Random bool // of a leaf: the state of a generator, or the kernel's random number, on every path
-	Grown  int  // how often its fact was widened there
+	Grown  int  // number of times that its fact was widened there
 }
 
 type nodeKey struct {

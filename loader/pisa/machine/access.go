@@ -16,7 +16,7 @@ type touch struct {
 	pc          int
 	read, write bool
 	off, size   int
-	value       value.Taint // of what is written
+	value       value.Taint // of the written value
 }
 
 func (t touch) bytes() uint8 {
@@ -134,7 +134,7 @@ func (m *Machine) checkSingle(s *state.State, arr *declared.Array, ptr value.Val
 	}
 }
 
-// enterStage ends what was open in earlier stages. The lookups of a map are counted as long as one of its arrays may be touched.
+// enterStage ends the accesses of earlier stages. The lookups of a map are counted as long as one of its arrays may be touched.
 func (m *Machine) enterStage(s *state.State, stage int) {
 	if stage <= s.Top {
 		return
@@ -143,7 +143,7 @@ func (m *Machine) enterStage(s *state.State, stage int) {
 	s.Access = slices.DeleteFunc(s.Access, func(a state.Access) bool { return m.env.Arrays[a.Array].Last < stage })
 }
 
-// checkUpdate: what a switch's stateful unit can do between reading and writing a word.
+// checkUpdate checks the limits of a switch's stateful unit between reading and writing a word.
 func (m *Machine) checkUpdate(s *state.State, arr *declared.Array, a *state.Access, t touch) {
 	own := m.conditionsOf(arr, a)
 	switch {

@@ -123,7 +123,7 @@ func (m *Machine) arithmetic(operation asm.ALUOp, dst, src value.Value, width ui
 func baseOf(o expr.Op, dst, src value.Value) value.Source {
 	switch {
 	case o == expr.Add && (dst.Base.Kernel() || src.Base.Kernel()):
-		return allow.KernelBehind(dst.Base, src.Base)
+		return allow.KernelSum(dst.Base, src.Base)
 	case o == expr.Add && dst.Base == value.Nothing:
 		return src.Base
 	case (o == expr.Add || o == expr.Sub) && src.Base == value.Nothing:

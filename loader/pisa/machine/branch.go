@@ -205,7 +205,7 @@ func (m *Machine) exit(s *state.State) bool {
 	return true
 }
 
-// dropFrame forgets pointers into a frame that is gone. The verifier refuses programs that keep one.
+// dropFrame drops pointers into a frame that has ended. The verifier refuses programs that use one.
 func (m *Machine) dropFrame(s *state.State) {
 	for r := range s.Regs[:10] {
 		if s.Regs[r].Form == value.FormStack && int(s.Regs[r].Obj) > s.Depth() {

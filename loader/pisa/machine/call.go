@@ -96,7 +96,7 @@ func (m *Machine) helper(s *state.State, in *code.Insn) bool {
 	return true
 }
 
-// plainHelper: the result, and what is written, depend on all arguments and on the memory that they point to.
+// plainHelper: the result and the written memory depend on all arguments and on the memory that they point to.
 func (m *Machine) plainHelper(s *state.State, h allow.Helper, name string) {
 	t := m.argumentTaint(s, len(h.Args)).With(s.Control).With(s.Outside)
 	out := asm.Register(0)
@@ -124,7 +124,7 @@ func (m *Machine) plainHelper(s *state.State, h allow.Helper, name string) {
 	m.filled(s, out, m.lengthOf(s, out+1), h.Fails, t)
 }
 
-// errorCodes are what helpers return that return 0 or an error.
+// errorCodes is the range of results of helpers that return 0 or an error.
 var errorCodes = expr.Span{Lo: math.MaxUint64 - 4094, Hi: math.MaxUint64}
 
 // filled ends the call of a helper that writes memory, unless it fails.
@@ -162,7 +162,7 @@ func (m *Machine) lengthOf(s *state.State, r asm.Register) expr.Span {
 	return length
 }
 
-// readRange reads memory of any length and returns what it depends on.
+// readRange reads memory of any length and returns its taint.
 func (m *Machine) readRange(s *state.State, ptr value.Value, size int) value.Taint {
 	ptr = m.single(s, ptr, size)
 	lo, hi := s.Reach(ptr)
@@ -185,7 +185,7 @@ func (m *Machine) readRange(s *state.State, ptr value.Value, size int) value.Tai
 	return m.read(s, ptr, size).T.With(ptr.T)
 }
 
-// cellTaint is what bytes of a memory depend on.
+// cellTaint is the taint of bytes of a memory.
 func (m *Machine) cellTaint(mem value.Memory, off, size int) (t value.Taint) {
 	from, to := mem.Around(off, size)
 	for _, c := range mem[from:to] {
@@ -205,7 +205,7 @@ func (m *Machine) argumentTaint(s *state.State, args int) value.Taint {
 	return t
 }
 
-// fill is what a helper does to memory that it writes: all of it up to the least length, and perhaps up to the largest.
+// fill writes memory as a helper does: certainly up to the least length, and perhaps up to the largest.
 func (m *Machine) fill(s *state.State, ptr value.Value, length expr.Span, t value.Taint) {
 	switch {
 	case ptr.Form == value.FormElement:

@@ -52,7 +52,7 @@ func (m *Machine) loadKernel(s *state.State, ptr value.Value, in *code.Insn, siz
 	return out
 }
 
-// copyKernel checks what bpf_probe_read_kernel is asked for.
+// copyKernel checks source and length of bpf_probe_read_kernel.
 func (m *Machine) copyKernel(s *state.State, from value.Value, length expr.Span) {
 	if most := allow.KernelBytes(from.Base); uint64(most) < length.Hi {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the kernel's memory are copied from where %d may be", length.Hi, most)

@@ -59,7 +59,7 @@ func (m *Machine) applyFlow(s *state.State, r state.Ended) {
 	}
 }
 
-// taintCells makes what is in the place depend on t, whether this path has written it or not.
+// taintCells adds t to the taint of a place, whether this path has written it or not.
 func (m *Machine) taintCells(mem value.Memory, p state.Place, t value.Taint) value.Memory {
 	out := mem
 	from, to := mem.Around(p.Off, p.Size)
@@ -84,14 +84,14 @@ func (m *Machine) taintCells(mem value.Memory, p state.Place, t value.Taint) val
 	return out
 }
 
-// firstWord is a word of scratch memory as the program finds it.
+// firstWord is the initial value of a word of scratch memory, with its taint.
 func (m *Machine) firstWord(obj int32, off, size int) value.Value {
 	n := m.wordOf(obj, off, size)
 	m.trace.First(n, obj, off, size)
 	return value.Number(n, value.FromPacket.With(m.trace.Word(obj, off, size)))
 }
 
-// wordOf is what a word of scratch memory holds when the program begins.
+// wordOf is the initial value of a word of scratch memory.
 func (m *Machine) wordOf(obj int32, off, size int) *expr.Node {
 	key := initialKey{obj, off, size}
 	n, ok := m.initial[key]

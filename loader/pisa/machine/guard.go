@@ -10,7 +10,7 @@ import (
 // What a value was calculated from decides where it may go. Three kinds of sources are not state that the rules know:
 //
 //	secrets  tallies and counters, which only userspace reads back; and memory that this packet has not written (stale)
-//	answers  of a ring (was there room?) and of the budget (is there a pass left?), which packets share
+//	answers  of a ring (was it full?) and of the budget (is there a pass left?), which packets share
 //
 // A secret may be stored only in its own element and in reports. An answer may decide what is counted and, for the budget, whether there
 // is a second pass.

@@ -14,7 +14,7 @@ import (
 const widenAfter = 3
 
 // joiner makes one state of two of the same shape. What differs becomes a new number that belongs to the
-// junction: it stands for "whatever was there at the last arrival". Numbers that differ in the same way
+// junction: it represents the value at the last arrival. Numbers that differ in the same way
 // become the same number, so copies stay copies.
 type joiner struct {
 	m       *Machine

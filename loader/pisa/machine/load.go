@@ -27,7 +27,7 @@ func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	}
 	from := ptr.T.From
 	if ptr.Form == value.FormMemory && m.env.Arrays[ptr.Obj].Own() {
-		from = from.Without(declared.Packet) // there is one element for all packets of this slot and CPU
+		from = from.Without(declared.Packet) // all packets of this slot and CPU use one element
 	}
 	v.T.From = v.T.From.Or(from)
 	v.T.Product = v.T.Product.Or(ptr.T.Product)
@@ -188,7 +188,7 @@ func (m *Machine) scratchNumber(obj int32) int {
 }
 
 // readScratch: nothing in scratch memory outlives a packet, so only the packet's own words may be read: those
-// of the vector, which the entry program writes, and what this very path has written.
+// of the vector, which the entry program writes, and those that this path has written.
 func (m *Machine) readScratch(s *state.State, ptr value.Value, size int, fresh value.Value) value.Value {
 	mem := s.Scratch[m.scratchNumber(ptr.Obj)]
 	lo, hi := s.Reach(ptr)
@@ -233,7 +233,7 @@ func (m *Machine) secondPass(s *state.State) bool {
 	return m.env.Vector.Pass >= 0 && s.Facts.SpanOf(m.vectorWord(m.env.Vector.Pass)) == expr.Span{Lo: 1, Hi: 1}
 }
 
-// vectorWord is what one byte of the vector held when the program began.
+// vectorWord is the initial value of one byte of the vector.
 func (m *Machine) vectorWord(off int) *expr.Node {
 	return m.wordOf(m.env.Vector.Array, off, 1)
 }

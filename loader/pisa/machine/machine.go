@@ -29,7 +29,7 @@ type Machine struct {
 
 	mentions code.Mentions
 
-	initial   map[initialKey]*expr.Node // words of scratch memory as the program finds them
+	initial   map[initialKey]*expr.Node // initial words of scratch memory
 	junctions map[string]*junction
 	context   *expr.Node // the pointer that the program is called with
 	hook      allow.Hook
@@ -44,9 +44,9 @@ type Machine struct {
 
 	updates  map[updateKey][]int32
 	flows    state.Flows
-	wants    []carryRead       // what second passes read of carry
-	leaves   uint32            // what every first pass has written of it
-	passes   bool              // there is a first pass that asks for a second one
+	wants    []carryRead       // bytes of carry that second passes read
+	leaves   uint32            // bytes of carry that every first pass has written
+	passes   bool              // some first pass requests a second one
 	Uses     []Use             // by array
 	sites    map[int32][]int32 // instructions that touch an array first, by array
 	Found    []rule.Violation
@@ -58,7 +58,7 @@ type initialKey struct {
 	off, size int
 }
 
-// Use is what a program does with a map.
+// Use is the access of a program to a map.
 type Use struct{ Read, Write, Atomic bool }
 
 // junction holds the one state that represents all states of the same shape at an instruction.

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 )
 
-// Prove interprets one program of a collection; what it breaks is in Found.
+// Prove interprets one program of a collection; its violations are in Found.
 func Prove(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit int) (*Machine, error) {
 	if spec == nil {
 		return nil, fmt.Errorf("%w: no specification", rule.ErrMalformed)
@@ -29,7 +29,7 @@ func Prove(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit in
 	return m, m.prove()
 }
 
-// Trace interprets a program again and returns what it does with every array that it touches, by number.
+// Trace interprets a program again and returns its accesses to every array that it touches, by number.
 func (m *Machine) Trace() (map[int32]trace.Access, error) {
 	m.trace, m.steps = trace.New(m.env), 0
 	if err := m.prove(); err != nil {

@@ -270,7 +270,7 @@ func (s *simulator) checksum(r *[11]simValue) simValue {
 	return simValue{n: sum & (1<<32 - 1)}
 }
 
-// answer reports whether there is room in a ring.
+// answer is the result of a ring: whether it is full.
 func (s *simulator) answer() simValue {
 	if s.full.Uint32N(2) == 0 {
 		return simValue{n: ^uint64(10)} // -EAGAIN

@@ -23,7 +23,7 @@ func (m *Machine) write(s *state.State, ptr value.Value, size int, v value.Value
 	v = v.Under(s.Control)
 	ptr = m.single(s, ptr, size)
 	m.refuseSecret(s, ptr.T.From.And(m.env.Secrets), "decides where something is stored")
-	if ptr.Form != value.FormStack && ptr.Form != value.FormRecord { // a report is what userspace reads
+	if ptr.Form != value.FormStack && ptr.Form != value.FormRecord { // a report is read by userspace
 		m.keepSecret(s, v.T, ptr.Obj, ptr.Form)
 	}
 	switch ptr.Form {
@@ -179,7 +179,7 @@ func (m *Machine) atomic(s *state.State, in *code.Insn) {
 	}
 }
 
-// exchange is one atomic operation; it returns what was in the word.
+// exchange is one atomic operation; it returns the old value of the word.
 func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation asm.AtomicOp, v value.Value) value.Value {
 	if ptr = m.single(s, ptr, size); ptr.Form == value.FormElement {
 		m.markAtomic(ptr.Obj)

@@ -38,7 +38,7 @@ func (m *Machine) tailCall(s *state.State) {
 	m.result(s, value.Number(m.nodes.Leaf(expr.Anything), value.FromPacket))
 }
 
-// now is what a byte of the vector holds at this instruction.
+// now is the present value of a byte of the vector.
 func (m *Machine) now(s *state.State, off int) *expr.Node {
 	v := &m.env.Vector
 	known, ok, _ := s.Scratch[m.scratchNumber(v.Array)].Read(off, 1, m.nodes)

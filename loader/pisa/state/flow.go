@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// Flows is what the sides of every branch of a program have changed.
+// Flows are the changes by the sides of every branch of a program.
 type Flows map[Site]*Flow
 
 // Leave ends the regions whose sides meet at pc, or all of the current function.
@@ -36,7 +36,7 @@ func (fs Flows) Of(branch Site) *Flow {
 	return f
 }
 
-// NoteReg keeps account of what is written where there is no state to compare with in the end.
+// NoteReg records a written register, for regions without an initial state to compare with.
 func (fs Flows) NoteReg(s *State, r int) {
 	for _, region := range s.Regions {
 		if region.Before == nil {
@@ -45,7 +45,7 @@ func (fs Flows) NoteReg(s *State, r int) {
 	}
 }
 
-// NoteCell is for cells what NoteReg is for registers.
+// NoteCell is NoteReg for cells.
 func (fs Flows) NoteCell(s *State, p Place) {
 	for _, region := range s.Regions {
 		if region.Before == nil {
@@ -94,7 +94,7 @@ func (fs Flows) changes(s *State, r Region, same func(now *value.Value, before v
 	}
 }
 
-// Late reports whether the run has to be repeated with what it has learned about flows.
+// Late reports whether the run has to be repeated with the flows that it has found.
 func (fs Flows) Late() bool {
 	again := false
 	for _, f := range fs {

@@ -7,8 +7,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// Access is the read-modify-write of one register array on a path, as long as no array of a later stage was
-// touched: after that any further access breaks a rule and nothing needs to be remembered.
+// Access is the read-modify-write of one register array on a path, until an array of a later stage is
+// touched: after that any further access breaks a rule, so the record is not needed.
 type Access struct {
 	Array   int32
 	Lookups uint8 // made on this path

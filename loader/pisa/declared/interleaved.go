@@ -14,8 +14,8 @@ import (
 // stage is that of all.
 const tagArrays = "pisa:arrays="
 
-// sideBySide takes a map apart into the arrays that its tag names: each has one word of the map's element. Other maps are one array.
-func sideBySide(a *Array) ([]*Array, []rule.Violation) {
+// interleaved returns the arrays that a map's tag names: each has one word of the map's element. Other maps are one array.
+func interleaved(a *Array) ([]*Array, []rule.Violation) {
 	names := namesOf(a.Spec)
 	if names == nil {
 		return []*Array{a}, nil
@@ -49,7 +49,7 @@ func sideBySide(a *Array) ([]*Array, []rule.Violation) {
 	return list, broken
 }
 
-// atStage is between an array's name and its stage.
+// atStage separates an array's name from its stage.
 const atStage = "@"
 
 // staged reports whether all arrays of a map have stages of their own.
@@ -57,7 +57,7 @@ func staged(names []string) bool {
 	return names != nil && !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, atStage) })
 }
 
-// namesOf is what a map's tag lists; nil without one.
+// namesOf are the names in a map's tag; nil without one.
 func namesOf(spec *ebpf.MapSpec) []string {
 	i := slices.IndexFunc(spec.Tags, func(tag string) bool { return strings.HasPrefix(tag, tagArrays) })
 	if i < 0 {
