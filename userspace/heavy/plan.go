@@ -90,7 +90,7 @@ func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
 		},
 		Notes: []string{
 			fmt.Sprintf("use it: xdpmon attach IFACE --algo %s --set %s.entries=%d", w.Prefix, w.Prefix, w.Entries),
-			"assumed: packets are spread evenly over the CPUs, and nobody is heavy: then counters are smaller. --extra cpus=, window= change the load.",
+			"assumed: packets are spread evenly over the CPUs, and no flow is heavy: heavy flows make the other counters smaller. --extra cpus=, window= change the load.",
 		},
 	}, nil
 }

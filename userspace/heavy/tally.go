@@ -29,5 +29,5 @@ func (t *Tally) Packet(p *packet.Packet) {
 	t.Total += units
 }
 
-// Forget begins anew; what was counted belongs to whoever has it.
+// Forget starts with empty counts; maps that were returned before stay valid.
 func (t *Tally) Forget() { t.Counts, t.Total = map[Key]float64{}, 0 }

@@ -157,7 +157,7 @@ func (w *Ways) atRest(bank int) bool {
 	return true
 }
 
-// table is what the rows of a bank's ways say, by CPU.
+// table are the rows of a bank's ways, by CPU.
 func (w *Ways) table(bank int, words map[string][][]uint64) *Table {
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
 	w.contest = contest{start: float64(t.Initial)}

@@ -140,7 +140,7 @@ type Entry struct {
 	Revoked    bool
 }
 
-// List says what there is.
+// List lists the certificates.
 func (f Folder) List() ([]Entry, error) {
 	files, err := filepath.Glob(f.file("*" + certificates))
 	if err != nil || len(files) == 0 {
@@ -284,7 +284,7 @@ func readPEM(path, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// revoke writes the list anew, with one more certificate if there is one.
+// revoke rewrites the CRL, with one more certificate if one is given.
 func (f Folder) revoke(c *x509.Certificate) error {
 	fail := func(err error) error { return fmt.Errorf("revoke: %w", err) }
 	ca, key, err := f.authority()

@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-// mostBytes of a database: it is read into memory, since one that is mapped and then truncated by whoever replaces it would end the process (SIGBUS).
+// mostBytes of a database: it is read into memory, since a mapped file that is truncated while it is replaced would end the process (SIGBUS).
 const mostBytes = 512 << 20
 
 // ErrDatabase is wrapped by errors of files that are no database.

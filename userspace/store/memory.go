@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Past is what can be asked of windows that were kept: a Store has them on disk, a Memory for as long as the process runs.
+// Past answers queries on stored windows: a Store has them on disk, a Memory until the process ends.
 type Past interface {
 	Each(Query, func(Record) error) error
 	Sample(Query, time.Duration, func(Record) error) error
@@ -30,7 +30,7 @@ const recordOverhead = 64
 // NewMemory keeps at most so many bytes.
 func NewMemory(most int) *Memory { return &Memory{most: most} }
 
-// Append keeps a record; the oldest go where there is no room.
+// Append stores a record, and removes the oldest ones beyond the limit.
 func (m *Memory) Append(r Record) error {
 	packed, err := pack(r)
 	if err != nil {

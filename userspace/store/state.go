@@ -27,7 +27,7 @@ func (s *Store) SetState(kind string, values map[string][]byte) error {
 		size += len(name) + len(v)
 	}
 	if room := s.StateRoom(); size > room {
-		return fmt.Errorf("store %s: %d bytes are more than the %d that a store of this size has for it", kind, size, room)
+		return fmt.Errorf("store %s: %d bytes exceed the %d that a store of this size reserves for it", kind, size, room)
 	}
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		all, err := tx.CreateBucketIfNotExists(states)

@@ -32,7 +32,7 @@ type Options struct {
 	MaxBytes int64         // of the file
 	// Now is the clock that age is measured with; nil: time.Now.
 	Now func() time.Time
-	// Notice is told when an unreadable file is put aside.
+	// Notice is called when an unreadable file is renamed.
 	Notice func(format string, args ...any)
 }
 
@@ -52,7 +52,7 @@ type Record struct {
 	Interfaces []string
 	Key        string
 	Line       json.RawMessage
-	Snapshot   []byte // what the line was made of, encoded; nil where that is not kept
+	Snapshot   []byte // encoded snapshot of the line's window; nil if snapshots are not stored
 }
 
 // Store is open until Close; it is safe for concurrent use.
@@ -88,7 +88,7 @@ func Open(path string, o Options) (*Store, error) {
 		if e := os.Rename(path, aside); e != nil {
 			return nil, fmt.Errorf("open store %s: %w", path, errors.Join(err, e))
 		}
-		o.Notice("the store %s could not be read (%v): it is kept as %s, and a new one begins", path, err, aside)
+		o.Notice("the store %s is unreadable (%v): it is renamed to %s, and a new one is created", path, err, aside)
 		db, err = open(path)
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Store) bounds() (age time.Duration, bytes int64) {
 	return s.opts.MaxAge, s.opts.MaxBytes
 }
 
-// keyBytes: end of the window (ns since 1970), then a number that tells windows of one moment apart. Keys sort by time.
+// keyBytes: end of the window (ns since 1970), then a number that distinguishes windows of the same time. Keys sort by time.
 const keyBytes = 16
 
 func key(end time.Time, n uint64) []byte {
@@ -225,14 +225,14 @@ func (s *Store) old(b *bolt.Bucket) error {
 	return nil
 }
 
-// room is the share of the file that records may fill before the oldest go: pages that are half empty and a transaction's copies take
-// the rest.
-const room = 0.6
+// fill is the share of the file that records may fill before the oldest are removed: pages that are half empty and a transaction's
+// copies take the rest.
+const fill = 0.6
 
 // trim drops the oldest records, a sixteenth at a time, until the rest fits.
 func (s *Store) trim() error {
 	_, most := s.bounds()
-	for s.used() > int64(room*float64(most)) {
+	for s.used() > int64(fill*float64(most)) {
 		err := s.db.Update(func(tx *bolt.Tx) error {
 			b := tx.Bucket(windows)
 			c := b.Cursor()
@@ -248,7 +248,7 @@ func (s *Store) trim() error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("make room in the store: %w", err)
+			return fmt.Errorf("remove old windows from the store: %w", err)
 		}
 		if s.empty() {
 			return nil
@@ -286,7 +286,7 @@ const (
 	withSnapshot        = 4
 )
 
-// writers are used again: each takes more than a megabyte, and the windows of all algorithms come together.
+// writers are reused: each takes more than a megabyte, and the windows of all algorithms arrive together.
 var writers = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is one of gzip's
 	return z

@@ -190,7 +190,7 @@ var wrong = []struct {
 	{least + "bus: {}\n", "5:6", "bus lacks servers", true},
 	{least + "bus: {servers: ['tls://h:1'], keys: {ca: /a, certificate: /b}}\n", "5:37", "keys lacks key", true},
 	{least + "bus: {servers: ['http://h:1']}\n", "5:17", "tls:// or nats://", false},
-	{least + "bus: {servers: ['nats://h:1']}\n", "5:16", "nats://h:1 leaves this host or has keys: tls://h:1", false},
+	{least + "bus: {servers: ['nats://h:1']}\n", "5:16", "nats://h:1 is on another host, or keys are set: use tls://h:1", false},
 }
 
 func TestWrong(t *testing.T) {
@@ -354,7 +354,7 @@ func TestBus(t *testing.T) {
 	for text, want := range map[string]string{
 		shared:                      "bus",
 		shared + "bus: {name: x}\n": "f:3:6: ",
-		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "leaves this host or has keys: tls://192.0.2.7:4222",
+		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "is on another host, or keys are set: use tls://192.0.2.7:4222",
 		shared + "bus: {servers: ['tls://192.0.2.7:4222']}\n":                                                                        "needs keys: make them with `xdpmon-coordinator keys`",
 		shared + "bus: {servers: ['tls://u:p@192.0.2.7:4222']}\n":                                                                    "tls://HOST:PORT",
 		shared + "bus: {servers: ['nats://127.0.0.1'], name: a b}\n":                                                                 `name "a b"`,
