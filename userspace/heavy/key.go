@@ -1,6 +1,6 @@
-// Package heavy is what the heavy-hitter algorithms share in userspace: flow keys and their words (bpf/include/key.h),
-// the records of PRECISION's ways (bpf/include/ways.h), lists of the largest, and plain Go references that know no memory
-// rules: Space-Saving, RAP, MST and RHHH.
+// Package heavy is the userspace code that the heavy-hitter algorithms share: flow keys and their words (bpf/include/key.h), the
+// records of PRECISION's ways (bpf/include/ways.h), lists of the largest flows, and plain Go reference algorithms without the
+// memory rules of a switch: Space-Saving, RAP, MST and RHHH.
 package heavy
 
 import (
@@ -28,7 +28,7 @@ const (
 
 const addrs = Src | Dst
 
-// FiveTuple names a flow.
+// FiveTuple is the key of a flow.
 const FiveTuple = addrs | SrcPort | DstPort | Proto
 
 // Family of the packets that have a key: enum key_family.

@@ -2,7 +2,7 @@ package heavy
 
 import "github.com/xdpmon/xdpmon/userspace/packet"
 
-// Tally counts every flow: what oracles of tables that cannot are held against.
+// Tally counts every flow: the truth for tables that cannot.
 type Tally struct {
 	Spec   Spec
 	Bytes  bool // else packets

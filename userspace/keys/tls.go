@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Files are what one side of a connection needs. They are read again when they change: what is renewed or revoked counts from then on.
+// Files are the key files of one side of a connection. They are read again when they change, so renewals and revocations take effect
+// without a restart.
 type Files struct {
 	CA          string // the authority's certificate
 	Certificate string
@@ -32,7 +33,7 @@ type Holder struct {
 	listed  stamps
 }
 
-// Soon is when a certificate's end is worth saying.
+// Soon is the remaining validity of a certificate from which on its expiry is reported.
 const Soon = 30 * 24 * time.Hour
 
 // stamps detect changes of files.
@@ -78,7 +79,7 @@ func Hold(f Files) (*Holder, error) {
 	return h, nil
 }
 
-// issued refuses a certificate that the other end, with the same authority, would not believe whatever the time.
+// issued refuses a certificate that a peer with the same authority would reject at any time.
 func (h *Holder) issued(c *tls.Certificate) error {
 	between := x509.NewCertPool()
 	for _, der := range c.Certificate[1:] {
@@ -94,7 +95,7 @@ func (h *Holder) issued(c *tls.Certificate) error {
 	return err
 }
 
-// Trouble is what is wrong with the own certificate's time, or soon will be; "" for nothing.
+// Trouble describes a certificate of this side that is not valid now, or expires soon; "" if neither.
 func (h *Holder) Trouble(now time.Time) string {
 	c, err := h.certificate()
 	if err != nil {
@@ -112,7 +113,7 @@ func (h *Holder) Trouble(now time.Time) string {
 	return ""
 }
 
-// certificate is the pair of the moment. One that cannot be read while it is replaced is the one before.
+// certificate is the current key pair; the previous one while the files are being replaced.
 func (h *Holder) certificate() (*tls.Certificate, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +130,7 @@ func (h *Holder) certificate() (*tls.Certificate, error) {
 	return &h.pair, nil
 }
 
-// list reads what was revoked. A list that cannot be read revokes what the one before did.
+// list reads the CRL. If it is unreadable the previous one stays in force.
 func (h *Holder) list() error {
 	if h.files.Revoked == "" {
 		return nil
@@ -148,10 +149,10 @@ func (h *Holder) list() error {
 	return nil
 }
 
-// Refresh looks whether the list of what was revoked has changed.
+// Refresh reads the CRL if it has changed.
 func (h *Holder) Refresh() error { return h.list() }
 
-// Revoked reports whether a serial number (hexadecimal) counts no more.
+// Revoked reports whether a serial number (hexadecimal) is revoked.
 func (h *Holder) Revoked(serial string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

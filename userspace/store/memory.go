@@ -24,10 +24,10 @@ type remembered struct {
 	key, packed []byte
 }
 
-// recordOverhead is what a record takes in memory beside its packed bytes: two slice headers and the key.
+// recordOverhead is the memory of a record in addition to its packed bytes: two slice headers and the key.
 const recordOverhead = 64
 
-// NewMemory keeps at most so many bytes.
+// NewMemory returns a Memory of at most most bytes.
 func NewMemory(most int) *Memory { return &Memory{most: most} }
 
 // Append stores a record, and removes the oldest ones beyond the limit.

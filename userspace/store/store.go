@@ -1,5 +1,5 @@
-// Package store keeps finished windows on disk for a while, so that a page or a query can look back. It is one bbolt file: a window
-// is there whole or not at all, however the process ended, and neither age nor size passes what was asked for.
+// Package store stores finished windows on disk, for queries and the page. It is one bbolt file: a window is stored completely or
+// not at all, however the process ended, and age and size are bounded.
 package store
 
 import (
@@ -66,11 +66,11 @@ type Store struct {
 
 var windows = []byte("windows-1") // the number is the version of the layout: an older one is left alone and unread
 
-// lockWait is how long another process may take to let go.
+// lockWait is how long Open waits for another process to release the file.
 const lockWait = 2 * time.Second
 
-// Open opens or makes the file (0600), in a folder that is made, too (0700). A file that cannot be read is put aside under another
-// name, with a notice: a monitor that does not start because of its history would be worse.
+// Open opens or creates the file (0600) and its folder (0700). An unreadable file is renamed, with a notice, because failing to
+// start for the sake of old windows would be worse.
 func Open(path string, o Options) (*Store, error) {
 	o.complete()
 	if o.MaxBytes < MinBytes {
@@ -116,11 +116,11 @@ func (o *Options) complete() {
 	}
 }
 
-// open also looks through every page: what a broken disk or somebody's editor did shows here and not in the middle of a week.
+// open also checks every page, so that damage is found at the start and not days later.
 func open(path string) (db *bolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut is mapped beyond its end
 	defer func() {
-		if r := recover(); r != nil { // bbolt panics on pages that make no sense
+		if r := recover(); r != nil { // bbolt panics on invalid pages
 			if db != nil {
 				_ = db.Close()
 			}
@@ -159,7 +159,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Limit sets other bounds; what is beyond them goes with the next record.
+// Limit sets other bounds; records beyond them are removed with the next Append.
 func (s *Store) Limit(age time.Duration, bytes int64) {
 	o := Options{MaxAge: age, MaxBytes: bytes}
 	o.complete()
@@ -365,7 +365,7 @@ func names(v []byte) (r Record, rest []byte, err error) {
 	return r, rest[end:], nil
 }
 
-// largestLine bounds what a record may become when it is read.
+// largestLine bounds the decompressed size of a record.
 const largestLine = 64 << 20
 
 func unpack(k, v []byte) (Record, error) {
@@ -428,7 +428,7 @@ type cursor interface {
 	Seek(key []byte) (k, v []byte)
 }
 
-// walk calls fn with what is chosen; step 0 is every record. bad is told of records that cannot be read (nil: nobody).
+// walk calls fn with the chosen records; step 0 is every record. bad is called for unreadable records (may be nil).
 func (q Query) walk(c cursor, step time.Duration, fn func(Record) error, bad func()) error {
 	k, v, next := q.start(c)
 	for found := 0; k != nil && q.inside(k) && (q.Limit == 0 || found < q.Limit); {
@@ -502,7 +502,7 @@ func (q Query) inside(k []byte) bool {
 // Dropped is how many records age or size pushed out since the store was opened.
 func (s *Store) Dropped() uint64 { return s.dropped.Load() }
 
-// Stats are a store as it stands.
+// Stats is the state of a store.
 type Stats struct {
 	Records        int
 	Bytes          int64  // of the file
