@@ -497,7 +497,7 @@ func TestRestarts(t *testing.T) {
 			if rng.IntN(3) > 0 {
 				if s, dirty := b.e.changed(0); dirty {
 					known = s
-					b.e.kept(s, true)
+					b.e.stored(s, true)
 				}
 			}
 		}
@@ -737,25 +737,25 @@ func TestKept(t *testing.T) {
 	if !dirty || s.Agents["one"].Used != 1 || s.Agents["two"].Used != 0 {
 		t.Fatalf("%v, %+v", dirty, s)
 	}
-	b.e.kept(s, false)
+	b.e.stored(s, false)
 	if answers := b.tick(); len(answers) != 0 {
 		t.Errorf("what was not kept is told: %+v", answers)
 	}
 	if again, dirty := b.e.changed(0); !dirty || again.Agents["one"].Used != 1 {
 		t.Errorf("what was not kept is kept no more: %+v", again)
 	}
-	b.e.kept(s, true)
+	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 1 || answers["one"].Used != 1 || answers["one"].Received != 1 {
 		t.Errorf("%+v", answers)
 	}
-	b.e.kept(s, true)
+	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 0 {
 		t.Errorf("told again: %+v", answers)
 	}
 	one.window(1, 1)
 	b.at(3)
 	b.tick()
-	b.e.kept(s, true) // of before
+	b.e.stored(s, true) // of before
 	if a := one.hello(); a.Used != 1 || a.Received != 2 {
 		t.Errorf("%+v", a)
 	}
