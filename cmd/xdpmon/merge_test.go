@@ -91,7 +91,7 @@ func TestMergeRefusesSnapshots(t *testing.T) {
 	if err := os.WriteFile(cut, data[:len(data)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for message, files := range map[string][]string{"count twice": {a, a}, "--seed": {a, seeded}, "cut off": {a, cut}, "nothing is known of how": {alone, other},
+	for message, files := range map[string][]string{"count twice": {a, a}, "--seed": {a, seeded}, "truncated": {a, cut}, "the algorithm does not support it": {alone, other},
 		"one algorithm": {a, alone, "--write", filepath.Join(dir, "out")}} {
 		w := newWorld()
 		if code := w.run(append([]string{"merge"}, files...)...); code == 0 || !strings.Contains(w.err.String(), message) {

@@ -15,4 +15,4 @@ typedef bit<11> way_index_t;
 typedef bit<11> array_index_t;
 #define REORDER_MASK 0xffffff00
 #define REORDER_STALE 29 /* ticks */
-#define REORDER_ALL 0 /* 1: records without reordering go up, too */
+#define REORDER_ALL 0 /* 1: records without reordering are reported, too */

@@ -109,7 +109,7 @@ func reloads(flood netnstest.Flood, n int) (text, refused string) {
 	case 6:
 		return rule("200ms", "{precision: {}, reorder: {}}", "") + "  - name: b\n    interfaces: [" + other + "]\n    algorithms: {fridge: {}}\n", ""
 	}
-	return rule("200ms", "{precision: {}}", "") + "limits: {memory: 64KiB}\n", ":11:9: one of every instance takes"
+	return rule("200ms", "{precision: {}}", "") + "limits: {memory: 64KiB}\n", ":11:9: one instance of every rule needs"
 }
 
 // Configurations come while packets do: every packet is in exactly one window, and what is wrong is refused with its place while the rest

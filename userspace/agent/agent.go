@@ -1,5 +1,5 @@
-// Package agent measures on whatever interfaces a configuration's rules want, for months: it attaches when they appear, lets go when they
-// go, takes another configuration without losing a window, keeps windows for a while, and says how it fares.
+// Package agent measures on the interfaces that a configuration's rules match, for months: it attaches when they appear and detaches when
+// they disappear, applies a changed configuration without losing a window, stores recent windows, and reports its health.
 package agent
 
 import (
@@ -31,13 +31,13 @@ import (
 type Options struct {
 	Path    string // of the configuration
 	Log     func(settings.Log) slog.Handler
-	Notify  func(state string)       // to the service manager; nil: nobody
-	Settle  func() ([]string, error) // gives up privileges once listeners are open; what stays
+	Notify  func(state string)       // reports a state to the service manager; nil: there is none
+	Settle  func() ([]string, error) // drops privileges once listeners are open; returns those that remain
 	Reload  <-chan os.Signal
 	Stdout  io.Writer
 	Version string
 	Kernel  string
-	// Watchdog is how often the service manager wants to hear from us; 0: never.
+	// Watchdog is the service manager's watchdog interval; 0: none.
 	Watchdog time.Duration
 }
 
@@ -58,21 +58,21 @@ type Agent struct {
 	mu      sync.Mutex
 	cfg     *config.Config
 	workers map[string]*worker
-	left    map[string]string // interfaces that a limit keeps out, and which
-	reloads [2]int            // taken, refused
-	bus     *linked           // nil where there is no coordinator
-	refusal string            // why the last configuration was refused; "" when it was not
+	left    map[string]string // interfaces that are not measured because of a limit, with its name
+	reloads [2]int            // number of configurations applied, and refused
+	bus     *linked           // nil without a coordinator
+	refusal string            // why the last configuration was refused; "" if it was applied
 
-	changed  chan struct{} // a worker has done something
-	loading  chan struct{} // what one worker holds while it loads an instance: a proof, and reading an object, take tens of megabytes each
-	retired  []*worker     // they end by themselves
-	swept    bool          // what an earlier agent left was looked at
-	starting bool          // READY was not said yet
-	until    time.Time     // when waiting for workers ends
+	changed  chan struct{} // a worker's state has changed
+	loading  chan struct{} // semaphore of one worker that loads an instance: verification, and reading an object, take tens of megabytes each
+	retired  []*worker     // workers that are ending
+	swept    bool          // pins of an earlier agent were checked
+	starting bool          // READY was not sent yet
+	until    time.Time     // when READY is sent in any case
 	ctx      context.Context
 }
 
-// Run is an agent from its configuration to the end of ctx.
+// Run runs an agent until the end of ctx.
 func Run(ctx context.Context, opts Options) error {
 	cfg, err := config.Load(opts.Path)
 	if err != nil {
@@ -103,21 +103,21 @@ func (a *Agent) run(ctx context.Context) error {
 	}
 	a.warn()
 	a.log.Info("agent starts", "version", a.opts.Version, "configuration", a.opts.Path, "instances", len(a.cfg.Instances))
-	a.sayMemory()
+	a.logMemory()
 	a.starting, a.until = true, time.Now().Add(patience)
 	a.reconcile()
 	a.loop(ctx)
 	a.opts.Notify("STOPPING=1\nSTATUS=reporting the last windows")
 	a.endWorkers(cancel)
 	a.out.Hub().Close()
-	_ = a.connect(nil) // nothing is opened
+	_ = a.connect(nil) // nil opens nothing, so there is no error
 	err := a.out.Close()
 	a.know(knowledge{})
 	a.log.Info("agent ends")
 	return err
 }
 
-// open opens everything that another configuration may want elsewhere, and what only privileges can open.
+// open opens the outputs and listeners, some of which need privileges.
 func (a *Agent) open(ctx context.Context) (err error) {
 	limitHeap(a.cfg.Limits.Heap)
 	a.memory.limit(a.cfg.Limits.Memory)
@@ -147,7 +147,7 @@ func (a *Agent) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// where is the part of a configuration that says where windows go.
+// where is the part of a configuration on outputs.
 func (a *Agent) where(c *config.Config, k knowledge) outlet.Config {
 	w := outlet.Config{Names: k.names, Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts, Web: c.Web}
 	if c.Bus != nil {
@@ -156,17 +156,17 @@ func (a *Agent) where(c *config.Config, k knowledge) outlet.Config {
 	return w
 }
 
-// limitHeap is GOMEMLIMIT, unless the environment has said it already.
+// limitHeap sets the memory limit, unless GOMEMLIMIT in the environment does.
 func limitHeap(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(75) // windows leave garbage every ten seconds; the memory is worth more than the time
+		debug.SetGCPercent(75) // every window leaves garbage; memory matters more than processor time here
 	}
 }
 
-// Preview says what a configuration would do on this host now, and what it takes. Nothing is loaded.
+// Preview describes the effects of a configuration on this host now, with its memory. Nothing is loaded.
 func Preview(cfg *config.Config) ([]string, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -218,7 +218,7 @@ func Preview(cfg *config.Config) ([]string, error) {
 		}
 		lines, sum = append(lines, line), sum+n
 	}
-	return append(lines, fmt.Sprintf("in all %d bytes of registers of at most %d, and a heap of about %d at most", sum, cfg.Limits.Memory, cfg.Limits.Heap)), nil
+	return append(lines, fmt.Sprintf("in total %d bytes of registers (limit %d), and a heap limit of about %d", sum, cfg.Limits.Memory, cfg.Limits.Heap)), nil
 }
 
 func orNothing(names []string) string {
@@ -234,8 +234,8 @@ func (a *Agent) warn() {
 	}
 }
 
-// sayMemory says beforehand what the rules will take.
-func (a *Agent) sayMemory() {
+// logMemory logs the memory that the rules will take, before anything is loaded.
+func (a *Agent) logMemory() {
 	for _, r := range a.cfg.Instances {
 		if n, err := r.Memory(); err == nil && !r.Shared {
 			a.log.Info("register memory", "instance", r.Name, "bytes", n, "each", r.Each, "limit", a.cfg.Limits.Memory)
@@ -243,10 +243,10 @@ func (a *Agent) sayMemory() {
 	}
 }
 
-// patience is how long a change may take before the service manager is told that the agent is ready, whatever is still missing.
+// patience is how long a change may take before READY is sent to the service manager in any case.
 const patience = 30 * time.Second
 
-// refresh is how often interfaces are listed without being told of a change, and named again.
+// refresh is how often interfaces are listed and named without a notification of a change.
 const refresh = 10 * time.Second
 
 func (a *Agent) loop(ctx context.Context) {
@@ -273,7 +273,7 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 }
 
-// beat is half of what the service manager waits for.
+// beat is half of the watchdog interval.
 func (a *Agent) beat() time.Duration {
 	if a.opts.Watchdog > 0 {
 		return a.opts.Watchdog / 2
@@ -281,7 +281,7 @@ func (a *Agent) beat() time.Duration {
 	return refresh
 }
 
-// alive tells the service manager that windows still come; an agent whose windows stopped is better started again.
+// alive notifies the watchdog while windows close on time; otherwise the service manager restarts the agent.
 func (a *Agent) alive() {
 	h := a.Health()
 	a.opts.Notify("STATUS=" + h.summary())
@@ -290,7 +290,7 @@ func (a *Agent) alive() {
 	}
 }
 
-// ready tells the service manager once that everything is as the configuration wants it, or that it was waited for long enough.
+// ready sends READY once, when all workers have applied the configuration or patience is over.
 func (a *Agent) ready() {
 	if !a.starting || !a.caughtUp() && time.Now().Before(a.until) {
 		return
@@ -310,10 +310,10 @@ func (a *Agent) caughtUp() bool {
 	return true
 }
 
-// tell wakes the loop.
-func (a *Agent) tell() { signal(a.changed) }
+// wake wakes the loop.
+func (a *Agent) wake() { signal(a.changed) }
 
-// reconcile compares what there is with what is wanted, and tells the workers.
+// reconcile compares the running instances with the wanted ones, and sets the workers' targets.
 func (a *Agent) reconcile() {
 	links, err := a.links.list()
 	if err != nil {
@@ -351,7 +351,7 @@ func (a *Agent) reconcile() {
 	a.retired = slices.DeleteFunc(a.retired, func(w *worker) bool {
 		select {
 		case <-w.done:
-			a.out.Forget(w.name) // its last windows came behind the first time
+			a.out.Forget(w.name) // repeated because its last windows arrived after the first call
 			return true
 		default:
 			return false
@@ -359,7 +359,7 @@ func (a *Agent) reconcile() {
 	})
 }
 
-// wanted are the instances that there should be, within the limits: what runs already goes before what is new.
+// wanted are the instances that should run, within the limits: running instances take precedence over new ones.
 func (a *Agent) wanted(links []Link) map[string]desired {
 	p := &plan{cfg: a.cfg, want: map[string]desired{}, left: map[string]string{}, interfaces: map[string]bool{}}
 	rules := a.rules()
@@ -404,7 +404,7 @@ func instanceName(r config.Instance, l Link) string {
 	return r.Name
 }
 
-// plan is what an agent should run, as far as it has been settled.
+// plan collects the wanted instances.
 type plan struct {
 	cfg        *config.Config
 	want       map[string]desired
@@ -430,10 +430,10 @@ func (p *plan) add(r config.Instance, l Link) {
 	p.interfaces[l.Name] = true
 }
 
-// reload takes another configuration, or says why not and goes on as it was.
+// reload applies a changed configuration, or logs why it is refused and keeps the running one.
 func (a *Agent) reload() {
 	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", hostclock.Now()/1e3))
-	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
+	a.starting, a.until = true, time.Now().Add(patience) // READY is sent when it is applied
 	cfg, err := config.Load(a.opts.Path)
 	var next *outlet.Opened
 	var more knowledge
@@ -479,12 +479,12 @@ func (a *Agent) refuse(err error) {
 	}
 }
 
-// publish hands a window to whoever reads.
+// publish passes a window to the outputs.
 func (a *Agent) publish(l report.Line) {
 	a.out.Publish(a.ctx, l)
 }
 
-// describe says what an instance measures, for whoever reads windows.
+// describe sends the description of an instance's run to the outputs.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: string(r.Hook), Mode: string(r.Mode), Direction: string(r.Direction), Instance: name,
 		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
@@ -495,7 +495,7 @@ func (a *Agent) describe(name string, r config.Instance) {
 	a.out.Describe(a.ctx, run)
 }
 
-// endWorkers lets every instance report what it has.
+// endWorkers stops all workers; every instance reports its last window.
 func (a *Agent) endWorkers(cancel func()) {
 	cancel()
 	a.mu.Lock()

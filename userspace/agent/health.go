@@ -19,21 +19,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// What Health.Status says.
+// Values of Health.Status.
 const (
 	good     = "ok"
-	degraded = "degraded" // something is missing, the rest goes on
-	failing  = "failing"  // nothing or no required interface is attached, an instance measures nothing, or the store does not keep
+	degraded = "degraded" // a part is missing, the rest works
+	failing  = "failing"  // nothing is attached, a required interface is not, an instance measures nothing, or the store fails
 )
 
-// Health is how the agent fares.
+// Health is the state of the agent.
 type Health struct {
 	Status     string                `json:"status"`
 	Reasons    []string              `json:"reasons"`
 	Version    string                `json:"version"`
 	Uptime     float64               `json:"uptime_seconds"`
 	Instances  []InstanceHealth      `json:"instances"`
-	LeftAlone  map[string]string     `json:"left_alone"` // interfaces that a limit keeps out
+	LeftAlone  map[string]string     `json:"left_alone"` // interfaces that are not measured because of a limit
 	Store      *outlet.StoreHealth   `json:"store,omitempty"`
 	Outputs    []outlet.ReaderHealth `json:"outputs"`
 	Bus        *BusHealth            `json:"bus,omitempty"`
@@ -41,58 +41,58 @@ type Health struct {
 	Reloads    Reloads               `json:"reloads"`
 	Registers  int64                 `json:"register_bytes"`
 	interfaces int
-	stuck      bool // windows do not come although they should: the watchdog is for that
+	stuck      bool // windows are overdue: the watchdog is not notified
 }
 
-// InstanceHealth is one instance.
+// InstanceHealth is the state of one instance.
 type InstanceHealth struct {
-	Name       string                       `json:"name"` // instance, or instance/interface where it measures each by itself
+	Name       string                       `json:"name"` // instance, or instance/interface with registers for each interface
 	Instance   string                       `json:"instance"`
-	Each       string                       `json:"interface,omitempty"` // where the instance measures each by itself
+	Each       string                       `json:"interface,omitempty"` // with registers for each interface
 	Algorithms []string                     `json:"algorithms"`
 	Window     float64                      `json:"window_seconds"`
 	Windows    int                          `json:"windows"`
-	Age        float64                      `json:"last_window_age_seconds"` // since the start, where there was none yet
+	Age        float64                      `json:"last_window_age_seconds"` // since the start, if there was none yet
 	Fresh      bool                         `json:"fresh"`
 	Registers  int64                        `json:"register_bytes"`
-	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; what is 0 is left out
+	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; zeros are omitted
 	Error      string                       `json:"error,omitempty"`
 	Own        string                       `json:"own_programs,omitempty"` // why its programs are not shared with instances of the same rule
 	Direction  string                       `json:"direction,omitempty"`
-	Unpaired   string                       `json:"unpaired,omitempty"` // which algorithms match no answers that leave, and the remedy
+	Unpaired   string                       `json:"unpaired,omitempty"` // algorithms that miss responses because egress is not measured, and the remedy
 	Interfaces []InterfaceHealth            `json:"interfaces"`
 }
 
-// InterfaceHealth is one attachment.
+// InterfaceHealth is the state of one attachment.
 type InterfaceHealth struct {
 	Name     string `json:"name"`
 	Index    int    `json:"index"`
 	Guest    Guest  `json:"guest,omitzero"`
-	Serves   string `json:"serves,omitempty"` // the guest, as it was named before 0.1.0; goes in 0.2.0
+	Serves   string `json:"serves,omitempty"` // the guest, in the field of versions before 0.1.0; removed in 0.2.0
 	Attached bool   `json:"attached"`
 	Error    string `json:"error,omitempty"`
 }
 
-// Guest is whom an interface serves.
+// Guest is the guest that an interface belongs to.
 type Guest struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 }
 
-// NamesHealth is what became of DNS answers that names are learned from.
+// NamesHealth counts the DNS answers that names are learned from.
 type NamesHealth struct {
 	naming.Stats
 	Dropped uint64 `json:"dropped"` // answers that arrived faster than they are read
 }
 
-// Reloads are configurations that came while the agent ran.
+// Reloads counts the configurations that were read while the agent ran.
 type Reloads struct {
 	Taken   int    `json:"taken"`
 	Refused int    `json:"refused"`
 	Error   string `json:"error,omitempty"` // of the last one
 }
 
-// Health asks everything how it fares.
+// Health collects the state of all components.
 func (a *Agent) Health() Health {
 	a.mu.Lock()
 	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
@@ -113,23 +113,23 @@ func (a *Agent) Health() Health {
 		h.Names = &NamesHealth{s, learned.listen.Dropped()}
 	}
 	if n := len(h.LeftAlone); n > 0 {
-		h.say(degraded, "%d interfaces are left alone because of limits", n)
+		h.problem(degraded, "%d interfaces are not measured because of limits", n)
 	}
 	if h.Reloads.Error != "" {
-		h.say(degraded, "the last configuration was refused")
+		h.problem(degraded, "the last configuration was refused")
 	}
 	return h
 }
 
-// say adds a reason; the worst decides.
-func (h *Health) say(status, format string, args ...any) {
+// problem adds a reason; the worst status counts.
+func (h *Health) problem(status, format string, args ...any) {
 	if h.Status != failing {
 		h.Status = status
 	}
 	h.Reasons = append(h.Reasons, fmt.Sprintf(format, args...))
 }
 
-// lateness: a window may be late by two of its length, and by what loading takes.
+// lateness: a window may be late by two window lengths, and by the time of loading.
 const lateness = 15 * time.Second
 
 func (w *worker) health() (i InstanceHealth, stuck bool) {
@@ -172,7 +172,7 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 		one := InterfaceHealth{Name: l.Name, Index: l.Index, Guest: Guest(l.Guest), Serves: l.Guest.String()}
 		_, one.Attached = w.attached[l.Name]
 		if w.lost[l.Name] {
-			one.Attached, one.Error = false, "its programs are gone: another command took them off"
+			one.Attached, one.Error = false, "its programs were detached by another command"
 		}
 		if err := w.failed[l.Name].err; err != nil {
 			one.Error = err.Error()
@@ -186,29 +186,29 @@ func (h *Health) instance(i InstanceHealth, stuck bool) {
 	h.Instances = append(h.Instances, i)
 	h.stuck = h.stuck || stuck
 	if i.Error != "" {
-		h.say(failing, "%s: %s", i.Name, i.Error)
+		h.problem(failing, "%s: %s", i.Name, i.Error)
 	}
 	if !i.Fresh {
-		h.say(failing, "%s: no window for %.0f s", i.Name, i.Age)
+		h.problem(failing, "%s: no window for %.0f s", i.Name, i.Age)
 	}
 	attached := 0
 	for _, l := range i.Interfaces {
 		if l.Attached {
 			attached++
 		} else if l.Error != "" {
-			h.say(degraded, "%s: not attached to %s: %s", i.Name, l.Name, l.Error)
+			h.problem(degraded, "%s: not attached to %s: %s", i.Name, l.Name, l.Error)
 		}
 	}
 	h.interfaces += attached
 	if attached == 0 && len(i.Interfaces) > 0 {
-		h.say(failing, "%s: measures nothing: attached to none of its %d interfaces", i.Name, len(i.Interfaces))
+		h.problem(failing, "%s: measures nothing: attached to none of its %d interfaces", i.Name, len(i.Interfaces))
 	}
 }
 
-// attached: an agent that measures nothing at all is not healthy, whatever the reason; a machine whose interfaces appear later is unhealthy until then.
+// attached: an agent without any attachment is failing, whatever the reason; a machine whose interfaces appear later is failing until then.
 func (h *Health) attached() {
 	if len(h.Instances) == 0 {
-		h.say(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
+		h.problem(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
 	}
 }
 
@@ -217,7 +217,7 @@ func (h *Health) required(rules []config.Instance) {
 	for _, r := range rules {
 		for _, pattern := range r.Required {
 			if attached, why := h.isAttached(r.Name, pattern); !attached {
-				h.say(failing, "%s: required interface %s is not attached: %s", r.Name, pattern, why)
+				h.problem(failing, "%s: required interface %s is not attached: %s", r.Name, pattern, why)
 			}
 		}
 	}
@@ -247,11 +247,11 @@ func (h *Health) outlets(readers []outlet.ReaderHealth, kept *outlet.StoreHealth
 	h.Outputs, h.Store = readers, kept
 	for _, r := range readers {
 		if r.Error != "" {
-			h.say(degraded, "output %s: %s", strings.TrimPrefix(r.Name, "json "), r.Error)
+			h.problem(degraded, "output %s: %s", strings.TrimPrefix(r.Name, "json "), r.Error)
 		}
 	}
 	if kept != nil && kept.Error != "" {
-		h.say(failing, "the store keeps nothing: %s", kept.Error)
+		h.problem(failing, "the store fails: %s", kept.Error)
 	}
 }
 
@@ -267,7 +267,7 @@ func (h Health) summary() string {
 // collector serves health as metrics.
 type collector struct{ agent *Agent }
 
-// Describe sends nothing: which series there are depends on the configuration.
+// Describe sends nothing: the series depend on the configuration.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends health.
@@ -281,8 +281,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, keys, nil), kind, value, values...)
 	}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	send(gauge, "xdpmon_agent_healthy", "Whether every instance measures and the store keeps: 1, or 0.", truth(h.Status != failing))
-	send(gauge, "xdpmon_agent_left_alone_interfaces", "Interfaces that a limit keeps out.", float64(len(h.LeftAlone)))
+	send(gauge, "xdpmon_agent_healthy", "Whether every instance measures and the store works: 1, or 0.", truth(h.Status != failing))
+	send(gauge, "xdpmon_agent_left_alone_interfaces", "Interfaces that are not measured because of a limit.", float64(len(h.LeftAlone)))
 	own := 0
 	for _, i := range h.Instances {
 		if i.Own != "" {
@@ -294,7 +294,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Refused), "result", "refused")
 	for _, i := range h.Instances {
-		// instance and serves are what these labels were named before 0.1.0; they go in 0.2.0.
+		// instance and serves are the labels of versions before 0.1.0; they are removed in 0.2.0.
 		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance close on time: 1, or 0.", truth(i.Fresh && i.Error == ""),
 			"instance_name", i.Instance, "interface", i.Each, "instance", i.Name)
 		for _, l := range i.Interfaces {
@@ -306,7 +306,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	for _, o := range h.Outputs {
-		send(counter, "xdpmon_agent_missed_events_total", "Windows that a reader was too slow for.", float64(o.Missed), "reader", o.Name)
+		send(counter, "xdpmon_agent_missed_events_total", "Windows dropped because an output was too slow.", float64(o.Missed), "reader", o.Name)
 		send(counter, "xdpmon_agent_failed_events_total", "Windows that could not be written to an output.", float64(o.Failed), "reader", o.Name)
 	}
 	if b := h.Bus; b != nil {
@@ -315,18 +315,18 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(gauge, "xdpmon_agent_bus_clock_offset_seconds", "This host's wall clock ahead of the coordinator's.", b.Offset)
 		send(counter, "xdpmon_agent_bus_sent_batches_total", "Batches of windows, sent.", float64(b.Sent))
 		send(counter, "xdpmon_agent_bus_resent_batches_total", "Batches of windows, sent again.", float64(b.Again))
-		send(counter, "xdpmon_agent_bus_lost_windows_total", "Windows that the coordinator will never have.", float64(b.Lost))
+		send(counter, "xdpmon_agent_bus_lost_windows_total", "Windows that were dropped before the coordinator received them.", float64(b.Lost))
 	}
 	if n := h.Names; n != nil {
 		send(counter, "xdpmon_agent_names_answers_total", "DNS answers that names were learned from.", float64(n.Answers))
 		send(counter, "xdpmon_agent_names_malformed_answers_total", "DNS answers that could not be read.", float64(n.Malformed))
 		send(counter, "xdpmon_agent_names_dropped_answers_total", "DNS answers that arrived faster than they are read.", float64(n.Dropped))
-		send(counter, "xdpmon_agent_names_evicted_addresses_total", "Addresses whose names were forgotten for lack of room.", float64(n.Evicted))
+		send(counter, "xdpmon_agent_names_evicted_addresses_total", "Addresses whose names were evicted because the table was full.", float64(n.Evicted))
 	}
 	if s := h.Store; s != nil {
 		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))
 		send(counter, "xdpmon_agent_store_failed_windows_total", "Windows that could not be put into the store.", float64(s.Failed))
-		send(counter, "xdpmon_agent_store_dropped_windows_total", "Windows that age or size pushed out of the store.", float64(s.Dropped))
+		send(counter, "xdpmon_agent_store_dropped_windows_total", "Windows removed from the store by its limits of age or size.", float64(s.Dropped))
 		send(gauge, "xdpmon_agent_store_disk_free_bytes", "Space left on the store's disk.", float64(s.Free))
 	}
 }
@@ -338,7 +338,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// handler answers for the agent: what every run serves, and its own health.
+// handler serves the endpoints of every run, and the agent's health.
 func (a *Agent) handler() http.Handler {
 	return a.out.Answers(func() outlet.Probe {
 		h := a.Health()

@@ -12,14 +12,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// knowledge is what stands beside addresses and ports, and where it is learned.
+// knowledge holds the sources of names for addresses and ports.
 type knowledge struct {
 	names  *naming.Names
-	listen *naming.Listener // nil: nothing is learned from live traffic
+	listen *naming.Listener // nil: names are not learned from live traffic
 }
 
-// knowing is what a configuration asks for. What the running one learns goes on being learned; a socket that is not open yet takes a privilege
-// that only the start has.
+// knowing opens the sources that a configuration asks for. Listeners of the running one are kept; opening a new socket needs a privilege that
+// the agent has only at its start.
 func (a *Agent) knowing(c config.Names, running knowledge) (next knowledge, err error) {
 	warn := func(format string, args ...any) { a.log.Warn(fmt.Sprintf(format, args...)) }
 	next.names, err = naming.New(naming.Options{Services: c.Services, DNS: c.DNS, Files: c.Databases, Warn: warn, Learned: running.names})
@@ -35,7 +35,7 @@ func (a *Agent) knowing(c config.Names, running knowledge) (next knowledge, err 
 	return next, nil
 }
 
-// know takes over what knowing has opened.
+// know puts the sources that knowing has opened into use.
 func (a *Agent) know(next knowledge) {
 	next.listen.Feed(next.names)
 	a.mu.Lock()
@@ -48,17 +48,17 @@ func (a *Agent) know(next knowledge) {
 	before.names.Close()
 }
 
-// mostGuests is how many addresses of guests are known at most.
+// mostGuests is the most addresses of guests that are stored.
 const mostGuests = 4096
 
-// readable tries the databases of a configuration.
+// readable checks that the databases of a configuration can be read.
 func readable(c config.Names) error {
 	n, err := naming.New(naming.Options{Files: c.Databases})
 	n.Close()
 	return err
 }
 
-// forget gives up what knowing has opened and know does not take.
+// forget closes sources that knowing has opened and know does not use.
 func (a *Agent) forget(next knowledge) {
 	if next.listen != a.known.listen {
 		next.listen.Close()
@@ -66,7 +66,7 @@ func (a *Agent) forget(next knowledge) {
 	next.names.Close()
 }
 
-// meet lets names know whose addresses are whose now.
+// meet updates the addresses of guests.
 func (a *Agent) meet(links []Link) {
 	guests := map[int]report.Guest{}
 	for _, l := range links {
@@ -77,7 +77,7 @@ func (a *Agent) meet(links []Link) {
 	a.known.names.SetGuests(addresses(guests))
 }
 
-// learnOn learns from what arrives on the interfaces that are measured.
+// learnOn learns names from DNS answers that arrive on the measured interfaces.
 func (a *Agent) learnOn(wanted map[string]desired) {
 	var indexes []int
 	for _, d := range wanted {
@@ -88,8 +88,8 @@ func (a *Agent) learnOn(wanted map[string]desired) {
 	a.known.listen.On(indexes...)
 }
 
-// addresses are those that the kernel finds at the interfaces of guests: neighbours on them, neighbours on a bridge whose hardware address the bridge has
-// learned on them, and routes of a single address to them. Listing takes no privilege.
+// addresses are the guests' addresses that the kernel knows: neighbours on a guest's interface, neighbours on a bridge whose hardware address the
+// bridge has learned on it, and routes of a single address to it. Listing needs no privilege.
 func addresses(guests map[int]report.Guest) map[netip.Addr]report.Guest {
 	found := map[netip.Addr]report.Guest{}
 	if len(guests) == 0 {

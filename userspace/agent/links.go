@@ -16,17 +16,17 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Link is an interface as the agent sees it.
+// Link is an interface.
 type Link struct {
 	Index int
 	Name  string
 	Kind  string // one of config.Kinds
-	// Namespace is the number that this network namespace has for that of a veth's other end; -1 when it has none.
+	// Namespace is the ID, in this network namespace, of the namespace of a veth's other end; -1 if it has none.
 	Namespace int
-	Guest     report.Guest // whom it serves, where that is known
+	Guest     report.Guest // the guest that it belongs to, if known
 }
 
-// kinds are the words of config.Kinds for those of the kernel, where they differ.
+// kinds maps the kernel's link types to config.Kinds, where they differ.
 var kinds = map[string]string{"ip6tnl": "ipip", "sit": "ipip", "ip6gre": "gre", "gretap": "gre", "ip6gretap": "gre"}
 
 func kindOf(l netlink.Link) string {
@@ -53,7 +53,7 @@ func kindOf(l netlink.Link) string {
 	return kind
 }
 
-// fits reports whether a rule wants an interface.
+// fits reports whether a rule matches an interface.
 func fits(r config.Instance, l Link) bool {
 	any := func(patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, l.Name); return ok })
@@ -61,13 +61,13 @@ func fits(r config.Instance, l Link) bool {
 	return (len(r.Interfaces) == 0 || any(r.Interfaces)) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, l.Kind)) && !any(r.Exclude)
 }
 
-// watcher tells that interfaces have changed, and lists them. What is missed does not matter: the list says how things stand.
+// watcher signals changes of interfaces, and lists them. Missed events do not matter, because the list is complete.
 type watcher struct {
 	links   *links.Reader
 	changed chan struct{}
 }
 
-// settle is how long changes are gathered: whatever makes an interface speaks of it several times.
+// settle is how long changes are collected: creating an interface causes several events.
 const settle = 50 * time.Millisecond
 
 func watch(ctx context.Context) (*watcher, error) {
@@ -88,13 +88,13 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 		if missed {
-			time.Sleep(settle) // a storm: the list will show what it said
+			time.Sleep(settle) // an overflow of events: the list will include the changes
 		}
 		signal(w.changed)
 	}
 }
 
-// list is how interfaces stand, by index.
+// list returns all interfaces, by index.
 func (w *watcher) list() ([]Link, error) {
 	found, err := w.links.List()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {

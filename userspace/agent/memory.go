@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 )
 
-// accounts are the bytes of registers that instances take, so that all together stay below the limit.
+// accounts tracks the register memory of instances, to keep its sum below the limit.
 type accounts struct {
 	mu   sync.Mutex
 	most int64
@@ -20,7 +20,7 @@ func (m *accounts) limit(bytes int64) {
 	m.most = bytes
 }
 
-// reserve what an instance will take, before anything of it is loaded.
+// reserve the memory of an instance before it is loaded.
 func (m *accounts) reserve(name string, r config.Instance) (int64, error) {
 	bytes, err := r.Memory()
 	if err != nil {
@@ -29,13 +29,13 @@ func (m *accounts) reserve(name string, r config.Instance) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rest := m.most - m.sum() + m.of[name]; bytes > rest {
-		return 0, fmt.Errorf("it takes %d bytes of registers, and limits.memory leaves %d of %d", bytes, rest, m.most)
+		return 0, fmt.Errorf("it needs %d bytes of registers, limits.memory leaves %d of %d", bytes, rest, m.most)
 	}
 	m.put(name, bytes)
 	return bytes, nil
 }
 
-// back is what an instance takes that stays as it is.
+// back restores the memory of an instance whose change has failed.
 func (m *accounts) back(name string, r config.Instance) {
 	bytes, err := r.Memory()
 	if err != nil {
@@ -46,7 +46,7 @@ func (m *accounts) back(name string, r config.Instance) {
 	m.put(name, bytes)
 }
 
-// room is for how many more instances there is memory.
+// room is how many more instances fit into the memory.
 func (m *accounts) room(r config.Instance) int {
 	bytes, err := r.Memory()
 	if err != nil || bytes == 0 {
@@ -70,7 +70,7 @@ func (m *accounts) release(name string) {
 	delete(m.of, name)
 }
 
-// used are all bytes, and those of one instance.
+// used returns the memory of all instances, and of one, in bytes.
 func (m *accounts) used(name string) (all, one int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,21 +17,22 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-// namer finds what interfaces serve. What it cannot read it does not name; nothing that measures depends on it.
+// namer finds the guests that interfaces belong to. It leaves an interface unnamed if a source is unreadable; no measurement
+// depends on it.
 type namer struct {
 	cfg     config.Names
 	log     *slog.Logger
-	root    string // of the file system, for tests
-	said    bool   // that libvirt's files cannot be read
+	root    string // root of the file system, for tests
+	warned  bool   // that libvirt's files cannot be read
 	seen    map[int]report.Guest
-	unknown map[int]int // how often a namespace was looked for in vain
+	unknown map[int]int // failed searches for a namespace
 }
 
 func newNamer(cfg config.Names, log *slog.Logger) *namer {
 	return &namer{cfg: cfg, log: log, root: "/", seen: map[int]report.Guest{}, unknown: map[int]int{}}
 }
 
-// name fills in whom links serve.
+// name fills in the guests of links.
 func (n *namer) name(links []Link) {
 	domains := n.domains()
 	spaces := n.namespaces(links)
@@ -44,7 +45,7 @@ func (n *namer) name(links []Link) {
 	}
 }
 
-// domain is what is read of one of libvirt's run-time files: the description of a domain that runs.
+// domain is the part that is read of one of libvirt's run-time files, which describe a running domain.
 type domain struct {
 	Name       string `xml:"domain>name"`
 	Interfaces []struct {
@@ -57,7 +58,7 @@ type domain struct {
 // maxXML bounds a file: a description of a domain is some kilobytes.
 const maxXML = 4 << 20
 
-// domains are libvirt's, by the interface on this side.
+// domains are libvirt's domains, by the host's side of their interfaces.
 func (n *namer) domains() map[string]string {
 	if !n.cfg.Libvirt {
 		return nil
@@ -88,17 +89,16 @@ func (n *namer) domains() map[string]string {
 }
 
 func (n *namer) complain(err error) {
-	if !n.said {
+	if !n.warned {
 		n.log.Warn("libvirt's domains unavailable, interfaces without their names", "error", err)
 	}
-	n.said = true
+	n.warned = true
 }
 
-// tries is how often the processes are looked through for a namespace that none of them was found in.
+// tries is how often all processes are searched for a namespace that none was found in.
 const tries = 5
 
-// namespaces are names by the number that this namespace has for others. The processes are looked through only when there is one that
-// was not seen before.
+// namespaces are guests by the ID of their network namespace. Processes are searched only when there is an unknown ID.
 func (n *namer) namespaces(links []Link) map[int]report.Guest {
 	if !n.cfg.Namespaces {
 		return nil
@@ -113,7 +113,7 @@ func (n *namer) namespaces(links []Link) map[int]report.Guest {
 			}
 		}
 	}
-	for id := range n.seen { // the number may be given to another one day
+	for id := range n.seen { // the ID may be reused
 		if !there[id] {
 			delete(n.seen, id)
 		}
@@ -130,7 +130,7 @@ func (n *namer) namespaces(links []Link) map[int]report.Guest {
 	return n.seen
 }
 
-// lookNamed finds namespaces that have a name of their own (ip netns).
+// lookNamed finds named namespaces (ip netns).
 func (n *namer) lookNamed(there map[int]bool) {
 	entries, _ := os.ReadDir(filepath.Join(n.root, "run/netns"))
 	for _, e := range entries {
@@ -145,8 +145,8 @@ func (n *namer) lookNamed(there map[int]bool) {
 	}
 }
 
-// lookProcesses finds the containers that namespaces belong to by the control group of a process inside. The kernel tells everybody the
-// number of a process' namespace, so that no privilege is needed.
+// lookProcesses finds the container of a namespace by the control group of a process in it. The inode of a process' namespace is
+// readable without a privilege.
 func (n *namer) lookProcesses(there map[int]bool) {
 	entries, _ := os.ReadDir(filepath.Join(n.root, "proc"))
 	for _, e := range entries {
@@ -178,8 +178,8 @@ var (
 	machine     = regexp.MustCompile(`/(?:machine-(?:qemu|lxc)[^/]*|lxc\.payload\.([^/]+)|lxc/([^/]+))`)
 )
 
-// container names what a control group belongs to: a pod by its UID, a container by the twelve digits that engines show, an LXC container by
-// its name; none for what is no guest.
+// container is the guest of a control group: a pod by its UID, a container by the twelve digits of its ID that engines show, an LXC
+// container by its name; empty if the group is not a guest's.
 func container(group string) report.Guest {
 	for line := range strings.Lines(group) {
 		line = strings.TrimSpace(line)

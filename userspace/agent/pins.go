@@ -9,12 +9,12 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pin"
 )
 
-// pinPrefix tells an agent's pins from those that others made.
+// pinPrefix distinguishes an agent's pins from those of other commands.
 const pinPrefix = "agent-"
 
 var plain = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// pinName is the name of an instance's pin: readable, within what a pin may be called, and of no other instance.
+// pinName is the name of an instance's pin: readable, valid, and unique to the instance.
 func pinName(instance string) string {
 	name := plain.ReplaceAllString(instance, "-")
 	if sum := sha256.Sum256([]byte(instance)); name != instance || len(name) > 40 {
@@ -23,7 +23,7 @@ func pinName(instance string) string {
 	return pinPrefix + name
 }
 
-// dropPins removes what an earlier agent left for instances that are not wanted any more.
+// dropPins removes an earlier agent's pins of instances that are no longer wanted.
 func (a *Agent) dropPins(wanted map[string]desired) {
 	keep := map[string]bool{}
 	for name, d := range wanted {

@@ -268,7 +268,7 @@ func TestHealth(t *testing.T) {
 	i, _ := w.health()
 	var h Health
 	h.instance(i, false)
-	if h.interfaces != 1 || h.stuck || h.Status != degraded || len(h.Reasons) != 2 || !strings.Contains(h.Reasons[0], "not attached to gone: its programs are gone") ||
+	if h.interfaces != 1 || h.stuck || h.Status != degraded || len(h.Reasons) != 2 || !strings.Contains(h.Reasons[0], "not attached to gone: its programs were detached by another command") ||
 		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Guest: Guest{known.GuestDomain, "web"}, Serves: "web", Attached: true}) {
 		t.Errorf("%+v", h)
 	}
@@ -288,7 +288,7 @@ func TestHealth(t *testing.T) {
 	}
 	h = Health{Status: good}
 	h.outlets(nil, &outlet.StoreHealth{Error: "no disk"})
-	if h.Status != failing || h.Reasons[0] != "the store keeps nothing: no disk" || (Health{Status: good}).summary() != "ok: 0 instances on 0 interfaces" {
+	if h.Status != failing || h.Reasons[0] != "the store fails: no disk" || (Health{Status: good}).summary() != "ok: 0 instances on 0 interfaces" {
 		t.Errorf("%+v", h)
 	}
 }
@@ -416,7 +416,7 @@ func TestAccountsChange(t *testing.T) {
 		t.Errorf("%d of %d", one, all)
 	}
 	m.limit(much - 1)
-	if _, err := m.reserve("a", large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("takes %d bytes of registers, and limits.memory leaves %d of %d", much, much-1, much-1)) {
+	if _, err := m.reserve("a", large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("needs %d bytes of registers, limits.memory leaves %d of %d", much, much-1, much-1)) {
 		t.Errorf("more than there is: %v", err)
 	}
 	if all, _ := m.used(""); all != little {

@@ -20,16 +20,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// linked is the agent's side of the bus, and what it has been told there. The agent's lock guards it.
+// linked is the agent's side of the bus, with the coordinator's plan. The agent's lock guards it.
 type linked struct {
 	cfg     *config.Bus
 	link    *client.Link
 	holder  *keys.Holder
 	plan    *bus.Plan
-	refused map[string]string // measurements that cannot be carried out here, and why
+	refused map[string]string // measurements that cannot run here, with the reason
 }
 
-// connect opens the link that a configuration wants; the running one stays where it is the same.
+// connect opens the link of a configuration, unless the running one has the same settings.
 func (a *Agent) connect(cfg *config.Bus) error {
 	a.mu.Lock()
 	before := a.bus
@@ -50,7 +50,7 @@ func (a *Agent) connect(cfg *config.Bus) error {
 	if before != nil {
 		before.link.Close()
 	}
-	a.renew() // with another link, they are new
+	a.renew() // the coordinator of another link has no state of them
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 	return l, err
 }
 
-// found is what goes on here, for the coordinator.
+// found returns the active findings of this host, encoded for the coordinator.
 func (a *Agent) found() (items [][]byte, more uint64, subjects []string) {
 	for _, f := range a.out.Open() {
 		text, err := json.Marshal(f)
@@ -112,13 +112,13 @@ func holdKeys(cfg *config.Bus) (*keys.Holder, error) {
 	return h, nil
 }
 
-// sendMessage sends a message of an algorithm to its coordinator. The hub and the link have bounds; nothing waits.
+// sendMessage sends a message of an algorithm to its coordinator. Queues are bounded, and it never blocks.
 func (a *Agent) sendMessage(instance string, s session.Message) {
 	a.mu.Lock()
 	l := a.bus
 	a.mu.Unlock()
 	switch {
-	case l == nil: // the configuration has taken the coordinator away: the instance follows
+	case l == nil: // the coordinator was removed from the configuration: the instance is about to be changed
 	case s.Begins:
 		l.link.Begin(instance, s.Algorithm)
 	default:
@@ -126,30 +126,31 @@ func (a *Agent) sendMessage(instance string, s session.Message) {
 	}
 }
 
-// deliver passes a coordinator's message to its algorithm; one for an instance that does not run is dropped: the instance asks for the state when it starts.
+// deliver passes a coordinator's message to its algorithm. A message for an instance that does not run is dropped, because the instance requests the
+// state when it starts.
 func (a *Agent) deliver(m bus.Message) {
 	a.mu.Lock()
 	w := a.workers[m.Instance]
 	a.mu.Unlock()
 	if w != nil && a.shares(m.Instance) {
-		if s := w.speaking.Load(); s != nil {
+		if s := w.receiver.Load(); s != nil {
 			s.Receive(m.Algorithm, m.Data)
 		}
 	}
 }
 
-// renew lets all instances say that they begin anew: what they were told may be gone.
+// renew has all instances request the whole state from their coordinators, because updates may have been lost.
 func (a *Agent) renew() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.workers {
-		if s := w.speaking.Load(); s != nil {
+		if s := w.receiver.Load(); s != nil {
 			s.Renew()
 		}
 	}
 }
 
-// shares reports whether the windows of an instance are the coordinator's, too.
+// shares reports whether the windows of an instance are sent to the coordinator.
 func (a *Agent) shares(instance string) bool {
 	rule, _, _ := strings.Cut(instance, "/")
 	a.mu.Lock()
@@ -158,7 +159,7 @@ func (a *Agent) shares(instance string) bool {
 	return ok && r.Shared
 }
 
-// take another plan: instances follow with the next look at interfaces.
+// take stores another plan, which the next reconciliation applies.
 func (a *Agent) take(l *linked, p *bus.Plan) {
 	a.mu.Lock()
 	l.plan = p
@@ -171,7 +172,8 @@ func (a *Agent) take(l *linked, p *bus.Plan) {
 	signal(a.links.changed)
 }
 
-// remember keeps the plan: an agent that starts while no coordinator answers goes on as it was told. It holds seeds, and is 0600.
+// remember stores the plan, so that an agent which starts without a reachable coordinator continues with it. The file contains
+// seeds, so its mode is 0600.
 func (a *Agent) remember(path string, p *bus.Plan) error {
 	data, err := bus.EncodePlan(p)
 	if err != nil {
@@ -183,7 +185,7 @@ func (a *Agent) remember(path string, p *bus.Plan) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// recall is the plan of an earlier run; nil where there is none.
+// recall reads the plan of an earlier run; nil if there is none.
 func (a *Agent) recall(path string) *bus.Plan {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -197,8 +199,8 @@ func (a *Agent) recall(path string) *bus.Plan {
 	return p
 }
 
-// rules are the configuration's, with what the coordinator says of those that are shared; one that it has not said anything of is left
-// out. The caller holds the lock.
+// rules are the configuration's, with the shared ones completed by the coordinator's plan; a shared rule without a measurement in the
+// plan is omitted. The caller holds the lock.
 func (a *Agent) rules() []config.Instance {
 	var list []config.Instance
 	for _, r := range a.cfg.Instances {
@@ -222,8 +224,8 @@ func (a *Agent) rules() []config.Instance {
 	return list
 }
 
-// follow makes a rule of what the coordinator says. It is not believed more than a configuration: parameters are checked, and what acts on
-// packets is refused.
+// follow completes a rule by the coordinator's plan. The plan is checked like a configuration, and algorithms that act on packets are
+// refused.
 func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 	m, known := p.Find(r.Name)
 	if !known {
@@ -254,7 +256,8 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 	return r, nil
 }
 
-// boundary is the next end of a window that all hosts share: whole windows since 1970, on the coordinator's clock as far as it is known.
+// boundary is the next window end that all hosts share: a whole number of windows since 1970, by the coordinator's clock if its offset
+// is known.
 func (a *Agent) boundary(after, window int64) int64 {
 	offset := a.ahead()
 	return ((after+offset)/window+1)*window - offset
@@ -266,7 +269,8 @@ func (a *Agent) epoch(window int64) uint64 {
 	return uint64((now + a.ahead()) / window)
 }
 
-// stub: windows begin a moment behind the end of the one before, or before it by what the clock was set right since.
+// stub: a window begins slightly after the end of the one before, or before it by a clock correction since; up to 1/stub of a
+// window is rounded.
 const stub = 20
 
 func (a *Agent) ahead() int64 {
@@ -281,7 +285,7 @@ func (a *Agent) ahead() int64 {
 	return hostclock.Read().UnixOffsetNS
 }
 
-// BusHealth is how the agent gets on with its coordinator.
+// BusHealth is the state of the link to the coordinator.
 type BusHealth struct {
 	client.Health
 	Refused map[string]string `json:"refused_measurements,omitempty"`
@@ -302,25 +306,25 @@ func (h *Health) linked(a *Agent) {
 	h.Bus = b
 	switch {
 	case !b.Connected && b.Trouble != "":
-		h.say(degraded, "no coordinator is connected: %s", b.Trouble)
+		h.problem(degraded, "no coordinator is connected: %s", b.Trouble)
 	case !b.Connected:
-		h.say(degraded, "no coordinator is connected")
+		h.problem(degraded, "no coordinator is connected")
 	case b.Answered < 0 || b.Answered > silence.Seconds():
-		h.say(degraded, "no coordinator answers")
+		h.problem(degraded, "no coordinator answers")
 	case !planned:
-		h.say(degraded, "the coordinator has not sent what is to be measured")
+		h.problem(degraded, "the coordinator has not sent what is to be measured")
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Refused)) {
-		h.say(degraded, "%s: %s", name, b.Refused[name])
+		h.problem(degraded, "%s: %s", name, b.Refused[name])
 	}
 	if l.holder != nil {
 		until, _ := l.holder.Until()
 		b.Expires = until.UTC().Format(time.RFC3339)
 		if text := l.holder.Trouble(time.Now()); text != "" {
-			h.say(degraded, "%s", text)
+			h.problem(degraded, "%s", text)
 		}
 	}
 }
 
-// silence of a coordinator that is worth saying: some hellos.
+// silence is the time without a coordinator's message, several hellos long, that is reported as a problem.
 const silence = 15 * time.Second

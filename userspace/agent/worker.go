@@ -16,11 +16,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// desired is what an instance should be.
+// desired is the target state of an instance.
 type desired struct {
 	rule   config.Instance
 	ifaces []Link
-	gone   bool // it should not be
+	gone   bool // the instance is to be removed
 }
 
 func (d desired) names() []string {
@@ -31,7 +31,7 @@ func (d desired) names() []string {
 	return names
 }
 
-// member is the one interface of an instance with each; "" for the others.
+// member is the interface of an instance that has registers for each interface; else "".
 func (d desired) member() string {
 	if d.rule.Each && len(d.ifaces) == 1 {
 		return d.ifaces[0].Name
@@ -39,7 +39,7 @@ func (d desired) member() string {
 	return ""
 }
 
-// attempt is something that failed and is tried again.
+// attempt is a failed operation that is retried.
 type attempt struct {
 	err   error
 	next  time.Time
@@ -51,39 +51,39 @@ const (
 	maxPause   = time.Minute
 )
 
-// again is the attempt after this one has failed.
+// again is the next attempt after this one has failed.
 func (a attempt) again(err error, now time.Time) attempt {
 	pause := min(max(2*a.pause, firstPause), maxPause)
 	return attempt{err, now.Add(pause), pause}
 }
 
-// worker makes one instance what it should be, beside the others: it is the only one that changes its session.
+// worker brings one instance to its target state, concurrently with the others. Only the worker changes its session.
 type worker struct {
 	name  string
 	agent *Agent
 
 	mu      sync.Mutex
 	want    desired
-	number  int // of want; it grows
-	settled int // the number that was carried out last, with or without success
+	number  int // of want; increases with every target
+	settled int // number of the target that was applied last, with or without success
 	wake    chan struct{}
 	done    chan struct{}
 
 	open     bool
 	opened   time.Time
-	rule     config.Instance // as it runs
+	rule     config.Instance // of the running session
 	attached map[string]int  // index by name
-	lost     map[string]bool // of attached: their programs are gone, by another command or with the interface
+	lost     map[string]bool // of attached: their programs were detached, by another command or with the interface
 	failed   map[string]attempt
-	trouble  attempt   // of the instance as a whole
-	last     time.Time // when a window came
+	trouble  attempt   // failed operation on the instance as a whole
+	last     time.Time // of the last window
 	windows  int
-	lines    map[string]report.Line // the latest of each algorithm, without its answer
-	own      error                  // why its programs are not shared; nil: they are, or were not to be
+	lines    map[string]report.Line // the latest of each algorithm, without its report
+	own      error                  // why its programs are not shared; nil: they are, or sharing was not wanted
 
-	alone    bool                            // its programs are not shared: it has changed to what cannot be; of the worker's goroutine, too
-	session  *session.Session                // of the worker's goroutine alone
-	speaking atomic.Pointer[session.Session] // where what a coordinator says goes; nil for nobody
+	alone    bool                            // its programs are not shared, because a change was impossible with shared ones; used by the worker's goroutine only
+	session  *session.Session                // used by the worker's goroutine only
+	receiver atomic.Pointer[session.Session] // session that receives the coordinator's messages; nil: none
 }
 
 func newWorker(a *Agent, name string) *worker {
@@ -91,7 +91,7 @@ func newWorker(a *Agent, name string) *worker {
 		lost: map[string]bool{}, failed: map[string]attempt{}, lines: map[string]report.Line{}}
 }
 
-// set says what the instance should be from now on.
+// set sets the target state of the instance.
 func (w *worker) set(d desired) {
 	w.mu.Lock()
 	changed := w.number == 0 || !reflect.DeepEqual(w.want, d)
@@ -115,7 +115,7 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// caughtUp reports whether the worker has carried out what it was told, as far as that is possible.
+// caughtUp reports whether the worker has applied its target, as far as possible.
 func (w *worker) caughtUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *worker) run(ctx context.Context) {
 		w.mu.Lock()
 		w.settled = number
 		w.mu.Unlock()
-		w.agent.tell()
+		w.agent.wake()
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *worker) wanted() (desired, int) {
 	return w.want, w.number
 }
 
-// retry is when the next attempt is due.
+// retry fires when the next attempt is due.
 func (w *worker) retry() <-chan time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +176,7 @@ func (w *worker) retry() <-chan time.Time {
 	return time.After(time.Until(next))
 }
 
-// ended notices that the session ended by itself.
+// ended handles a session that ended by itself.
 func (w *worker) ended() {
 	err := w.session.Close()
 	if err == nil {
@@ -187,7 +187,7 @@ func (w *worker) ended() {
 	w.fail("measuring ended", err)
 }
 
-// fail remembers trouble of the instance as a whole, and says it when it is new.
+// fail records a failure of the instance as a whole, and logs it if it is new.
 func (w *worker) fail(what string, err error) {
 	err = fmt.Errorf("%s: %w", what, err)
 	w.mu.Lock()
@@ -201,7 +201,7 @@ func (w *worker) fail(what string, err error) {
 }
 
 func (w *worker) forget() {
-	w.speaking.Store(nil)
+	w.receiver.Store(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open = false
@@ -211,7 +211,7 @@ func (w *worker) forget() {
 	w.agent.memory.release(w.name)
 }
 
-// remove ends the instance for good: nothing of it stays pinned.
+// remove ends the instance and removes its pins.
 func (w *worker) remove() {
 	if w.session != nil && w.rule.Pin != "" {
 		if err := w.apply(context.Background(), nil); err != nil {
@@ -221,7 +221,7 @@ func (w *worker) remove() {
 	w.close()
 }
 
-// close ends the instance; its last windows are told.
+// close ends the instance; its last windows are reported.
 func (w *worker) close() {
 	if w.session == nil {
 		return
@@ -234,10 +234,10 @@ func (w *worker) close() {
 	w.agent.log.Info("instance ended", "instance", w.name)
 }
 
-// converge brings the instance to what it should be, step by step: each is one that a running session can take.
+// converge brings the instance to its target state in steps that a running session supports.
 func (w *worker) converge(ctx context.Context, d desired) {
 	if w.session != nil && !w.rule.SameRegisters(d.rule) {
-		w.agent.log.Info("instance restarts: what it counts has changed", "instance", w.name)
+		w.agent.log.Info("instance restarts: the packets that it counts have changed", "instance", w.name)
 		w.remove()
 	}
 	if w.session == nil {
@@ -247,7 +247,7 @@ func (w *worker) converge(ctx context.Context, d desired) {
 	}
 	w.retune(ctx, d)
 	if w.session == nil {
-		return // it could not begin anew
+		return // it could not be restarted
 	}
 	w.keepSnapshots(d)
 	w.release(ctx, d)
@@ -260,14 +260,16 @@ func (w *worker) due() bool {
 	return !time.Now().Before(w.trouble.next)
 }
 
-// firstTry: an interface that cannot be attached to must not keep a pinned instance from beginning, the second time.
+// firstTry: a pinned instance is started with its interfaces at the first attempt only, so that one interface that cannot be
+// attached does not prevent the start.
 func (w *worker) firstTry() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trouble.err == nil
 }
 
-// start loads an instance, with no interface yet, unless it is pinned: what an earlier agent left is taken over at once.
+// start loads an instance without interfaces, unless it is pinned: then the attachments of an earlier agent are taken over at
+// once.
 func (w *worker) start(ctx context.Context, d desired) bool {
 	bytes, err := w.agent.memory.reserve(w.name, d.rule)
 	if err != nil {
@@ -279,10 +281,10 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	if d.rule.Pin != "" {
 		cfg.Pin = pinName(w.name)
 		if w.firstTry() {
-			cfg.Interfaces = d.names() // what an earlier agent left on them goes on
+			cfg.Interfaces = d.names() // attachments of an earlier agent are continued
 		}
 	} else if cfg.Seed == 0 {
-		cfg.Seed = w.agent.seed // one for all: what was proven for one instance is proven for the next
+		cfg.Seed = w.agent.seed // one for all instances, so that they can share verified programs
 	}
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
 	if d.rule.Shared {
@@ -299,7 +301,7 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		return false
 	}
 	if d.rule.Shared {
-		w.speaking.Store(w.session)
+		w.receiver.Store(w.session)
 	}
 	w.mu.Lock()
 	for _, l := range d.ifaces {
@@ -335,8 +337,8 @@ func (w *worker) load(ctx context.Context, cfg session.LiveConfig) (*session.Ses
 	return session.Open(ctx, cfg)
 }
 
-// alike is for how many instances of a rule with one for each interface programs are made at once: for those that are waiting, or for as many as
-// there are, so that 200 that appear one by one take eight times.
+// alike is how many instances of a rule with each the programs are loaded for: the waiting ones, or as many as exist already, so that 200
+// interfaces that appear one by one need eight loads.
 func (a *Agent) alike(r config.Instance) int {
 	if !r.Each {
 		return 0
@@ -359,7 +361,7 @@ func (a *Agent) alike(r config.Instance) int {
 	return min(max(waiting, open), room)
 }
 
-// ruleNow is the rule as it is wanted: what begins now belongs to it.
+// ruleNow is the wanted rule, which applies to windows that begin now.
 func (w *worker) ruleNow() config.Instance {
 	d, _ := w.wanted()
 	return d.rule
@@ -383,7 +385,7 @@ func (w *worker) retune(ctx context.Context, d desired) {
 		err = w.session.Apply(ctx, session.Target{Algorithms: d.rule.Algorithms, Interfaces: w.interfaces(), Window: d.rule.Window})
 	}
 	if errors.Is(err, session.ErrReopen) {
-		w.agent.log.Info("instance begins anew, with programs of its own", "instance", w.name, "reason", err)
+		w.agent.log.Info("instance restarts with programs of its own", "instance", w.name, "reason", err)
 		w.remove()
 		w.mu.Lock()
 		w.alone, w.own = true, err
@@ -393,7 +395,7 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	}
 	if err != nil {
 		w.agent.memory.back(w.name, w.rule)
-		w.fail("change an instance: it goes on as it was", err)
+		w.fail("change an instance: it keeps running unchanged", err)
 		return
 	}
 	w.mu.Lock()
@@ -408,20 +410,20 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	w.agent.describe(w.name, d.rule)
 }
 
-// keepSnapshots has windows carry what they were made of, or not any more.
+// keepSnapshots sets whether windows include their snapshots.
 func (w *worker) keepSnapshots(d desired) {
 	if w.rule.Snapshots == d.rule.Snapshots || d.rule.Shared {
 		return
 	}
 	if err := w.session.KeepSnapshots(d.rule.Snapshots); err != nil {
-		return // it has ended, which is told where that is noticed
+		return // it has ended, which ended() reports
 	}
 	w.mu.Lock()
 	w.rule.Snapshots = d.rule.Snapshots
 	w.mu.Unlock()
 }
 
-// measured is what of a rule a session can exchange while it runs, in a form that compares.
+// measured is the part of a rule that a running session can change, in a comparable form.
 func measured(r config.Instance) any {
 	type one struct {
 		name   string
@@ -437,14 +439,14 @@ func measured(r config.Instance) any {
 	}{r.Window, list}
 }
 
-// interfaces are those that the session has.
+// interfaces are those of the session.
 func (w *worker) interfaces() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.attached))
 }
 
-// release lets go of what is not wanted any more, and of names that belong to another interface now.
+// release detaches from interfaces that are no longer wanted, and from names that another interface has now.
 func (w *worker) release(ctx context.Context, d desired) {
 	var gone []string
 	w.mu.Lock()
@@ -480,10 +482,10 @@ func (w *worker) apply(ctx context.Context, interfaces []string) error {
 	return w.session.Apply(ctx, session.Target{Algorithms: w.rule.Algorithms, Interfaces: interfaces})
 }
 
-// batch is how many interfaces come with one change: few enough not to delay the end of a window by much.
+// batch is how many interfaces are attached with one change: few, so that the end of a window is not delayed by much.
 const batch = 4
 
-// attach takes what is wanted and not there, as far as it is time to try it.
+// attach attaches to wanted interfaces whose next attempt is due.
 func (w *worker) attach(ctx context.Context, d desired) {
 	var fresh []Link
 	now := time.Now()
@@ -498,7 +500,7 @@ func (w *worker) attach(ctx context.Context, d desired) {
 		if err := w.take(ctx, some); err == nil {
 			continue
 		}
-		for _, l := range some { // one may keep the others from it
+		for _, l := range some { // one interface may have failed the others
 			if err := w.take(ctx, []Link{l}); err != nil {
 				w.refused(l, err)
 			}
@@ -533,7 +535,7 @@ func (w *worker) refused(l Link, err error) {
 	}
 }
 
-// emit hands a window on.
+// emit publishes a window.
 func (w *worker) emit(l report.Line) error {
 	w.mu.Lock()
 	if len(w.want.ifaces) == 1 {
@@ -553,7 +555,7 @@ func (w *worker) notice(format string, args ...any) {
 	w.agent.log.Info(fmt.Sprintf(format, args...), "instance", w.name)
 }
 
-// changed is told by the session when it lost or found an interface by itself.
+// changed is called by the session when an interface disappears or reappears.
 func (w *worker) changed(iface string, attached bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,8 +22,8 @@ type Descriptor struct {
 	Params  []Param
 	Lost    map[string]string // what each kind of Result.Lost counts
 
-	// Enforces: it may drop or mark packets, once it is configured to. It runs after all that only measure. Its instance is an Enforcer,
-	// which says whether it was configured to.
+	// Enforces: it may drop or mark packets, once it is configured to. It runs after all that only measure. Its instance is an
+	// Enforcer, which reports whether it was configured to.
 	Enforces bool
 	// Pairs: it matches packets with their answers, which pass an interface in the other direction.
 	Pairs bool
@@ -32,13 +32,13 @@ type Descriptor struct {
 	Spec func() (*ebpf.CollectionSpec, error)
 	// Config makes the configuration: algo.Typed of the function that reads the parameters.
 	Config Maker
-	// Layout is the version of what its snapshots hold; it goes up with every change of that.
+	// Layout is the version of its snapshots' contents; it increases with every change.
 	Layout uint32
-	// Findings makes of a window what diagnosis reads; nil where there is nothing to find.
+	// Findings derives the measures that diagnosis uses from a window; nil if there are none.
 	Findings finding.Rule
-	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
+	// Lines makes a reader that merges JSON lines of several hosts; nil if lines do not contain enough for that.
 	Lines func() LineMerger
-	// PlanFrom changes what Plan is asked for where nothing is said, where that is nothing this algorithm has an answer to.
+	// PlanFrom overrides the defaults of Plan's arguments, where this algorithm has no plan for them.
 	PlanFrom PlanArgs
 }
 
@@ -47,12 +47,12 @@ type Instance interface {
 	// Configure writes constants (spec.Variables) and sizes (maps.SetEntries) before loading. It is pure:
 	// the prover and `xdpmon pisa` call it too.
 	Configure(spec *ebpf.CollectionSpec) error
-	// Needs says what the parser must deliver beyond the fixed headers (maps.Need*).
+	// Needs are the fields that the parser must provide beyond the fixed headers (maps.Need*).
 	Needs() maps.Need
 	// Bind receives the loaded maps and fills tables and initial values.
 	Bind(set *maps.Set) error
-	// Read takes what the closed bank holds, sets it back, and does what the algorithm does between windows. The report is made by
-	// Config.Report, from nothing else. The snapshot's words may be overwritten by the next Read.
+	// Read reads the closed bank, resets it, and does the algorithm's work between windows. Config.Report computes the report from
+	// the snapshot alone. The snapshot's words may be overwritten by the next Read.
 	Read(w report.Window, bank int) (*snapshot.Snapshot, error)
 }
 
@@ -65,7 +65,7 @@ type Result struct {
 	Lost     map[string]uint64 // everything that could be lost, by name
 }
 
-// PlanDefaults is what Plan is asked for where nothing is said.
+// PlanDefaults are the defaults of Plan's arguments.
 func (d *Descriptor) PlanDefaults() PlanArgs {
 	return PlanArgs{RatePerSecond: cmp.Or(d.PlanFrom.RatePerSecond, 1e5), MaxDelayNS: cmp.Or(d.PlanFrom.MaxDelayNS, 4e9),
 		MemoryBytes: cmp.Or(d.PlanFrom.MemoryBytes, 1<<20)}

@@ -14,8 +14,8 @@ import (
 type Config interface {
 	// New makes an instance; nothing is loaded. It refuses what only this host can judge: a file, an interface.
 	New(env Env) (Instance, error)
-	// Report makes the report of a snapshot. It is pure: it asks neither kernel nor clock, keeps nothing, and refuses words that do not fit the
-	// parameters, since a snapshot may come from anywhere.
+	// Report computes the report of a snapshot. It is pure: it uses neither kernel nor clock, has no state, and refuses words that do not match
+	// the parameters, since a snapshot may be from an untrusted source.
 	Report(s *snapshot.Snapshot) (Result, error)
 }
 
@@ -53,7 +53,7 @@ func SetupOf(s *snapshot.Snapshot) Setup {
 	return Setup{Replay: s.Replay, Hash: HashOf(s.CRC), WindowNS: s.WindowNS}
 }
 
-// Env is what an instance may know of where it runs.
+// Env describes the environment of an instance.
 type Env struct {
 	// Setup and Head, of the instance's snapshots, are filled in by Selected.New.
 	Setup
@@ -61,11 +61,11 @@ type Env struct {
 	Seed uint64
 	// Interfaces is how many the instance measures; 0: not known yet.
 	Interfaces int
-	// Arrives: packets are seen on arrival too, where they cannot be delayed.
+	// Arrives: packets are also measured on ingress, where they cannot be delayed.
 	Arrives bool
 	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
 	Epoch  func() uint64
-	Notice func(format string, args ...any) // tells the operator at once; may be nil
+	Notice func(format string, args ...any) // notifies the operator at once; may be nil
 }
 
 // Notify logs something that cannot wait for the next report.
@@ -93,7 +93,7 @@ func Typed[C Config](read func(Values, Setup) (C, error)) Maker {
 	}}
 }
 
-// Zero is a configuration of no use, but for what its type implements.
+// Zero is an empty configuration, for checking which interfaces its type implements.
 func (m Maker) Zero() Config { return m.zero }
 
 // Implements reports whether the configurations of an algorithm have an optional interface of optional.go.
@@ -102,7 +102,7 @@ func Implements[I any](d *Descriptor) bool {
 	return ok
 }
 
-// Selected is an algorithm with its parameters: as they were written, and as what they come to.
+// Selected is an algorithm with its parameters, as text and as a configuration.
 type Selected struct {
 	Descriptor *Descriptor
 	Values     Values

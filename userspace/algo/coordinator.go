@@ -7,30 +7,30 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Coordinator is an algorithm's part on the coordinator, beyond putting their windows together, which Merge does. One goroutine
-// calls it, and only with what the bus has admitted: who a host is, its certificate says. A host is an agent's name, or name/interface where
-// each interface has an instance of its own.
+// Coordinator is an algorithm's part on the coordinator, in addition to Merge. One goroutine calls it, with messages that the bus has
+// admitted: a host is authenticated by its certificate. A host is an agent's name, or name/interface where each interface has an instance of
+// its own.
 type Coordinator interface {
 	// Joined is called for an instance that is new, or has missed a message: it needs the whole state.
 	Joined(host string)
 	// Receive takes a message of an instance; an error is counted for the host: as ErrUntimely, or as malformed.
 	Receive(m Incoming) error
-	// Left is called for a host that is not expected any more.
+	// Left is called for a host that is no longer expected.
 	Left(host string)
 	// Send returns the messages to hosts since the last call (20 times a second). A lost message ends in Joined.
 	Send(now int64) []Outgoing
-	// Report is added to the merged window, and goes into the next with nothing but what lasts. Of a host whose window is in
-	// the merged one, every message until the window's end was received before.
+	// Report is added to the merged window; afterwards only state that spans windows is kept. Of a host whose window is in the
+	// merged one, every message until the window's end was received before.
 	Report(w report.Window) (Result, error)
 }
 
-// ErrUntimely is of messages of a time that is not now.
+// ErrUntimely is returned for messages that are too old, or in the future.
 var ErrUntimely = errors.New("untimely message")
 
-// Incoming is a message of an instance. Messages come in the order in which they were sent, each once.
+// Incoming is a message of an instance. Messages are delivered in the order in which they were sent, each once.
 type Incoming struct {
 	Host   string
-	Time   int64  // when it was sent, ns since 1970 on the coordinator's clock; Now where the host's clock is not known
+	Time   int64  // when it was sent, ns since 1970 on the coordinator's clock; equal to Now if the host's clock offset is unknown
 	Now    int64  // when it arrived; much later than Time where the network was cut
 	Missed uint64 // messages of the instance before this one that are lost
 	Data   []byte
@@ -50,7 +50,7 @@ const (
 	MaxCheckpoint = 4 << 20  // bytes of a checkpoint
 )
 
-// Loss is a flow that has lost something, as far as a window says: packets or bytes, for all flows of a window the same.
+// Loss is a flow with losses in a window, in packets or bytes, the same unit for all flows of a window.
 type Loss struct {
 	Source, Destination netip.Addr
 	Lost                float64

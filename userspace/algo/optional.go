@@ -6,8 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// What an algorithm can do beyond Config and Instance: each is an interface that it implements or not. tests/sweep compares this table with
-// the code.
+// Optional interfaces of an algorithm, in addition to Config and Instance. tests/sweep compares this table with the code.
 //
 //	interface            of           implemented by
 //	Merger               Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
@@ -69,7 +68,7 @@ type LossReporter interface {
 	Losses(s *snapshot.Snapshot) ([]Loss, error)
 }
 
-// CoordinatorProvider is a Config with a part that runs where many hosts come together, beyond Merge.
+// CoordinatorProvider is a Config with a part that runs on the coordinator, in addition to Merge.
 type CoordinatorProvider interface {
 	Coordinate(env Env) (Coordinator, error)
 }
@@ -119,7 +118,7 @@ type Messenger interface {
 
 // Enforcer is an Instance of an algorithm that may drop or mark packets, if it is configured to.
 type Enforcer interface {
-	// Acts reports whether it will decide over packets.
+	// Acts reports whether it will drop or mark packets.
 	Acts() bool
 }
 
@@ -130,7 +129,7 @@ type Steerer interface {
 
 // Steering is loader.Steering: a mark, a class, or a time of departure, of which a packet has one.
 type Steering struct {
-	By        string // the setting that makes it steer, as in ahab.act=pace; "": it does not
+	By        string // the setting that enables it, as in ahab.act=pace; "": disabled
 	Delays    bool   // packets have times of departure
 	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
 }
@@ -141,7 +140,8 @@ type WindowOpener interface {
 	Begin(bank int)
 }
 
-// WindowCloser is an Instance with counts that no bank holds: Closing is called right before a window's bank is closed, to note them.
+// WindowCloser is an Instance with counts outside of the banks: Closing is called right before a window's bank is closed, to record
+// them.
 type WindowCloser interface {
 	Closing() error
 }

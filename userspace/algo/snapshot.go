@@ -12,13 +12,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// ErrMerge is wrapped when snapshots cannot be put together; the error says why.
+// ErrMerge is wrapped when snapshots cannot be merged, with the reason.
 var ErrMerge = errors.New("they cannot be merged")
 
-// ErrLayout is wrapped when a snapshot's algorithm has changed what it keeps since it was taken.
+// ErrLayout is wrapped when the layout of a snapshot is that of another version of the algorithm.
 var ErrLayout = errors.New("the snapshot is of another version of the algorithm")
 
-// LineMerger puts the JSON lines of hosts together.
+// LineMerger merges the JSON lines of hosts.
 type LineMerger interface {
 	// Read adds a host; name is for its errors.
 	Read(name string, r io.Reader) error
@@ -34,7 +34,7 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 	return Report(s)
 }
 
-// Read reads a window, and the clock that tells what time it was.
+// Read reads a window, with the offset of its clock to wall clock time.
 func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.Read(w, bank)
 	if err == nil && !s.Replay { // a capture's time is ns since 1970
@@ -43,7 +43,7 @@ func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, err
 }
 
-// Report makes the report of a snapshot, wherever it comes from.
+// Report computes the report of a snapshot from any source.
 func Report(s *snapshot.Snapshot) (Result, error) {
 	of, err := SelectedFor(s)
 	if err != nil {
@@ -68,7 +68,7 @@ func SelectedFor(s *snapshot.Snapshot) (Selected, error) {
 	return of, nil
 }
 
-// Merge puts two snapshots of one algorithm together, so that their report is that of a host that saw what both saw. It changes
+// Merge merges two snapshots of one algorithm, so that the report is that of a host that saw the packets of both. It changes
 // neither.
 func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if a.Algorithm != b.Algorithm {
@@ -84,7 +84,7 @@ func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	}
 	m, ok := of.Config.(Merger)
 	if !ok {
-		return fail(fmt.Errorf("%w: nothing is known of how", ErrMerge))
+		return fail(fmt.Errorf("%w: the algorithm does not support it", ErrMerge))
 	}
 	if err := alike(a, b); err != nil {
 		return fail(err)
@@ -116,7 +116,7 @@ func quoted(text string) string {
 	return text
 }
 
-// SameHashes refuses what was hashed by different seeds, or by one at different epochs.
+// SameHashes refuses snapshots with different hash seeds or epochs.
 func SameHashes(a, b *snapshot.Snapshot) error {
 	if a.Hashes != b.Hashes {
 		return fmt.Errorf("%w: their hash seeds differ: give all hosts the same --seed", ErrMerge)

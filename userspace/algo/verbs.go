@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrNotSupported is wrapped when an algorithm is asked for what it does not implement.
+// ErrNotSupported is wrapped when an algorithm does not implement an optional interface.
 var ErrNotSupported = errors.New("not supported")
 
 // as configures an algorithm for one of the optional interfaces.

@@ -1,6 +1,6 @@
-// Package beaucoup is userspace's half of BeauCoup: queries "how many distinct A per B", the compiler that makes coupon
-// collectors of them, alerts, and the exact answer to compare with. Chen, "Designing Compact Data Structures for Network
-// Measurement and Control", chapter 4.
+// Package beaucoup is userspace's half of BeauCoup: queries "how many distinct A per B", the compiler that maps them to coupon
+// collectors, alerts, and the exact answer to compare with. Chen, "Designing Compact Data Structures for Network Measurement and
+// Control", chapter 4.
 package beaucoup
 
 import (
@@ -10,16 +10,16 @@ import (
 
 func init() { algo.Register(descriptor()) }
 
-// losses are what a window can lack, by the names of algo.Result.Lost.
+// losses describe the entries of algo.Result.Lost.
 var losses = map[string]string{
 	"ties":     "packets with two coupons, of which one was lost",
 	"crowds":   "packets with more than two coupons, which lost all of them",
-	"collided": "coupons whose place in the table another key has",
-	"evicted":  "collectors that were ended because they could not raise an alert any more",
-	"raced":    "coupons that arrived while another core was beginning the same collector",
+	"collided": "coupons whose table slot another key occupies",
+	"evicted":  "collectors that were ended because they could no longer raise an alert",
+	"raced":    "coupons that arrived while another core was starting the same collector",
 	"no_key":   "coupons of packets without the key's fields",
-	"alerts":   "alerts for which the ring to userspace had no room",
-	"exports":  "keys' vectors for which the ring to userspace had no room",
+	"alerts":   "alerts that were dropped because the ring to userspace was full",
+	"exports":  "keys' vectors that were dropped because the ring to userspace was full",
 }
 
 func descriptor() *algo.Descriptor {

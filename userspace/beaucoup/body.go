@@ -39,7 +39,7 @@ func ratio(part, whole float64) float64 {
 	return part / whole
 }
 
-// lost is everything that a coupon or an alert can be lost by.
+// lost counts lost coupons and alerts, by cause.
 func lost(n []uint64, evicted uint64) map[string]uint64 {
 	return map[string]uint64{
 		"ties":     n[countTies],
@@ -67,9 +67,9 @@ func (i *estimator) body() report.Body {
 		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
 		counter("coupons_new", n[countNew], report.Count, "coupons that their collector did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
-		gauge("collectors_alive", alive, report.Count, "collectors whose window is not over"),
-		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could not raise an alert any more"),
-		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is taken"),
+		gauge("collectors_alive", alive, report.Count, "collectors whose window has not ended"),
+		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could no longer raise an alert"),
+		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is in use"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
 	if i.export {
 		b.Tables = append(b.Tables, i.vectorTable())
@@ -87,10 +87,10 @@ func (i *estimator) alertTable() report.Table {
 	return t
 }
 
-// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+// unix2000 separates the two clocks: ns since 1970 are above it, ns since boot below.
 const unix2000 = 946684800e9
 
-// when writes a time of the packets' clock for people. Live that clock began when the machine started, offset ns after 1970.
+// when formats a time of the packets' clock for people. In a live run that clock started at boot, offset ns after 1970.
 func (c *config) when(ns, offset int64) string {
 	if ns < unix2000 && !c.replay {
 		ns += offset
@@ -117,7 +117,7 @@ func alertColumns() []report.Column {
 }
 
 func (i *estimator) queryTable() report.Table {
-	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Details: true, Limit: compile.MaxQueries, Help: "what runs, and how far off it may be",
+	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Details: true, Limit: compile.MaxQueries, Help: "running queries, with their errors",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "alerts", Unit: report.Count, Metric: true, Counter: true, Help: "keys that passed its threshold"},
@@ -167,7 +167,7 @@ func (i *estimator) vectorTable() report.Table {
 	return t
 }
 
-// family of hashes: coupons of one say nothing in the other.
+// family of hashes: coupons of different families cannot be combined.
 func (c *config) family() string {
 	if c.crc {
 		return "crc"
@@ -175,7 +175,7 @@ func (c *config) family() string {
 	return ""
 }
 
-// notes are what an operator should know of this window.
+// notes for the operator on this window.
 func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	notes = append(notes, i.trouble...)
@@ -184,8 +184,8 @@ func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	}
 	notes = append(notes, i.doubts()...)
 	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
-		add("%.0f %% of the coupons found their place taken by another key, so counts are too small: raise beaucoup.entries "+
-			"(%d of %d are in use), lower beaucoup.budget, or ask for shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
+		add("%.0f %% of the coupons found their slot occupied by another key, so counts are too small: raise beaucoup.entries "+
+			"(%d of %d are in use), lower beaucoup.budget, or use shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
 	}
 	if g := n[countAggregates]; g > 0 {
 		add("%d packets stand for several segments (GSO, GRO): queries that count distinct timestamp count them once", g)
@@ -196,7 +196,7 @@ func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 // sure is the confidence below which an alert is doubtful.
 const sure = 0.95
 
-// doubts name the queries whose alerts may be of keys that have far less than the threshold.
+// doubts are notes on queries whose alerts may be of keys with far less than the threshold.
 func (i *estimator) doubts() (notes []string) {
 	for _, c := range i.queries {
 		if !i.active[c] {

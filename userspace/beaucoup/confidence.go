@@ -8,13 +8,13 @@ import (
 
 // judge gives alerts their intervals and confidence.
 func (i *estimator) judge(alerts []Alert) {
-	said := map[*compile.Compiled]verdict{}
+	verdicts := map[*compile.Compiled]verdict{}
 	for n := range alerts {
 		c := alerts[n].Query
-		v, known := said[c]
+		v, known := verdicts[c]
 		if !known {
 			v = verdictOf(c, i.effective[c], i.have[c])
-			said[c] = v
+			verdicts[c] = v
 		}
 		alerts[n].Low, alerts[n].High, alerts[n].Confidence = v.low, v.high, v.confidence
 	}
@@ -22,7 +22,7 @@ func (i *estimator) judge(alerts []Alert) {
 
 type verdict struct{ low, high, confidence float64 }
 
-// verdictOf the alerts of a query, of whose collectors so many have 0, 1, ... coupons.
+// verdictOf the alerts of a query; have is the number of its collectors with 0, 1, ... coupons.
 func verdictOf(c *compile.Compiled, e compile.Collector, have [65]int) verdict {
 	half, all := 0, 0
 	for k, n := range have {

@@ -18,21 +18,21 @@ var params = []algo.Param{
 	{Key: "queries", Type: algo.String, Default: "", Help: "queries instead, separated by semicolons (xdpmon algos beaucoup)"},
 	{Key: "file", Type: algo.String, Default: "", Help: "YAML file of queries instead; a live run follows its changes"},
 	{Key: "budget", Type: algo.Float, Default: "1/3", Min: "1/100000", Max: "1", Unit: "coupons a packet",
-		Help: "what all queries together may draw; each coupon costs three accesses"},
+		Help: "most coupons a packet of all queries together; each coupon costs three accesses"},
 	{Key: "coupons", Type: algo.Enum, Default: "32", Choices: []string{"32", "64"}, Help: "coupons of a collector at most: one word, or two"},
 	{Key: "entries", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Unit: "collectors", Help: "collectors, a power of two; more do not fit a stage of a switch"},
 	{Key: "evict", Type: algo.Float, Default: "1/2", Min: "0", Max: "1", Help: "share of the table above which collectors without hope of an alert are evicted; 1: never"},
 	{Key: "names", Type: algo.String, Default: "", Help: "DNS names, separated by commas, that keys are shown by; dns.qname of others is shown as a number"},
 	{Key: "ties", Type: algo.Bool, Default: "true", Help: "correct for coupons that are lost because a packet draws several"},
 	{Key: "keyed", Type: algo.Bool, Default: "false", Help: "hash attributes by SipHash-1-3 with a secret key: for attackers who watch which of their packets count; costs 20 to 30 ns an attribute"},
-	{Key: "rotate", Type: algo.Bool, Default: "false", Help: "new hashes every window, so that nobody can learn to avoid them; collectors start anew with the window"},
+	{Key: "rotate", Type: algo.Bool, Default: "false", Help: "new hashes every window, so that an attacker cannot learn to avoid them; collectors restart with the window"},
 	{Key: "export", Type: algo.Bool, Default: "false", Help: "report every collector's coupons, for xdpmon merge; needs a common --seed"},
-	{Key: "compiled", Type: algo.String, Default: "many", Help: "for `xdpmon p4 rules` only: what the switch's program was made of: six, many, or a YAML file"},
+	{Key: "compiled", Type: algo.String, Default: "many", Help: "for `xdpmon p4 rules` only: queries that the switch's program was compiled with: six, many, or a YAML file"},
 	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of alerts, a power of two; at least 16MiB in a replay"},
 	{Key: "top", Type: algo.Int, Default: "1000", Min: "1", Max: "100000", Help: "alerts in the table, newest last"},
 }
 
-// config is what the parameters come to.
+// config is the parsed and checked form of the parameters.
 type config struct {
 	values     algo.Values
 	file       string
@@ -45,11 +45,11 @@ type config struct {
 	evictAbove float64
 	export     bool
 	replay     bool
-	crc        bool // the switch's hashes
+	crc        bool // use the switch's hashes
 }
 
-// newConfig reads the parameters. Queries and names are the instance's: a file, which only this host has, and the seed decide on them, and a
-// snapshot brings its own.
+// newConfig reads the parameters. Queries and names belong to the instance, because they depend on a file that only this host has, and on
+// the seed; a snapshot contains its own.
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{values: v, file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
 		rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: setup.Replay, crc: setup.Hash == algo.HashCRC,
@@ -64,7 +64,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
 	}
 	if setup.Replay {
-		c.ring = max(c.ring, compile.ReplayRing) // nobody polls between two windows of a replay
+		c.ring = max(c.ring, compile.ReplayRing) // the ring is not drained between two windows of a replay
 	}
 	if setup.Hash == algo.HashCRC && c.keyed {
 		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
@@ -75,7 +75,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	return c, nil
 }
 
-// dated: vectors bear their window's end above 32 coupons.
+// dated reports whether a vector's word holds its window's end in the bits above its 32 coupons.
 func (c *config) dated() bool { return c.options.Word == 32 }
 
 func readQueries(v algo.Values) ([]compile.Query, error) {
@@ -93,7 +93,7 @@ func readQueries(v algo.Values) ([]compile.Query, error) {
 	return compile.ParseQueries(compile.SixQueries)
 }
 
-// readCompiled are the queries that a switch's program was made of.
+// readCompiled reads the queries that a switch's program was compiled with.
 func readCompiled(v algo.Values) ([]compile.Query, error) {
 	name := v.Text("compiled")
 	if name == "six" || name == "many" {
@@ -102,7 +102,7 @@ func readCompiled(v algo.Values) ([]compile.Query, error) {
 	return compile.ReadFile(name)
 }
 
-// readNames are the names to show, by the hash that packets carry.
+// readNames reads the names to show, by their hash as in packets.
 func readNames(v algo.Values, seed uint64) (map[uint64]string, error) {
 	names := map[uint64]string{}
 	for _, name := range strings.FieldsFunc(v.Text("names"), func(r rune) bool { return r == ',' || r == ' ' }) {

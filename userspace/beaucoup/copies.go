@@ -9,10 +9,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Copies are the events of packets that a switch has copied to its CPU: each has completed a collector, and does not say which. word
-// reads the switch's registers, as they were at the end of the window. A packet's query is one whose coupon it draws and whose key has a
-// full collector that no other copy has completed; where the time of a packet is not the switch's own to a nanosecond, queries that
-// count packets are told by their collectors alone. missing are packets whose collector is another key's by now.
+// Copies are the events of packets that a switch has copied to its CPU: each has completed a collector, but does not identify it. word
+// reads the switch's registers at the end of the window. A packet's query is one whose coupon it draws and whose key has a full
+// collector that no other copy has completed; if a packet's time is not the switch's own to a nanosecond, queries that count packets are
+// identified by their collectors alone. missing counts packets whose collector was replaced by another key's.
 func Copies(v algo.Values, packets []packet.Packet, word func(register string, i int) uint64) (events []bpf.BeaucoupBeaucoupEvent, missing int, err error) {
 	c, err := newConfig(v, algo.Switch())
 	if err != nil {
@@ -41,7 +41,8 @@ func Copies(v algo.Values, packets []packet.Packet, word func(register string, i
 	return events, missing, nil
 }
 
-// completed finds the collector that a packet has completed, of some queries: of several the one that has collected least since.
+// completed finds the collector that a packet has completed, among some queries: of several, the one with the fewest coupons
+// since.
 func (i *instance) completed(p *packet.Packet, words *compile.Words, among func(query int) bool, taken map[uint32]bool,
 	word func(string, int) uint64) (e bpf.BeaucoupBeaucoupEvent, at uint32, ok bool) {
 	least := 0

@@ -2,7 +2,7 @@ package beaucoup
 
 import "github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 
-// estimator makes the report of one snapshot.
+// estimator computes the report of one snapshot.
 type estimator struct {
 	*config
 	counts    []uint64
@@ -10,20 +10,20 @@ type estimator struct {
 	evicted   uint64
 	changes   uint64
 	trouble   []string
-	offset    int64               // makes ns since 1970 of the packets' clock
-	queries   []*compile.Compiled // of the window: those that run, and others that were heard of
+	offset    int64               // added to the packets' clock gives ns since 1970
+	queries   []*compile.Compiled // of the window: running ones, and removed ones with events
 	names     map[uint64]string   // by their hash
 	effective map[*compile.Compiled]compile.Collector
 	marks     map[*compile.Compiled]uint64
 	active    map[*compile.Compiled]bool
-	events    []heard
-	have      map[*compile.Compiled][65]int // collectors by their coupons, of queries that have alerted
+	events    []tagged
+	have      map[*compile.Compiled][65]int // number of collectors by coupons, of queries with alerts
 	last      []Alert
 	vectors   []vector
-	spans     []spanned // merged
+	spans     []spanned // of a merged snapshot
 }
 
-// vector is the coupons of a collector, as they are exported.
+// vector is an exported collector, with its coupons.
 type vector struct {
 	query     *compile.Compiled
 	effective compile.Collector
@@ -32,7 +32,7 @@ type vector struct {
 	start     int64
 }
 
-// take turns the events of a window into alerts and exported collectors.
+// take converts the events of a window to alerts and exported collectors.
 func (i *estimator) take() (alerts []Alert, vectors []vector) {
 	type name struct {
 		query string
@@ -64,7 +64,7 @@ func (i *estimator) take() (alerts []Alert, vectors []vector) {
 	return alerts, vectors
 }
 
-func (i *estimator) alert(e *heard) Alert {
+func (i *estimator) alert(e *tagged) Alert {
 	c := e.query
 	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
 	a.Draws = e.effective.Draws()

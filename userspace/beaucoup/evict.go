@@ -10,10 +10,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// evictEvery is how often a live run looks for hopeless collectors, in ns.
+// evictEvery is how often a live run searches for hopeless collectors, in ns.
 const evictEvery = 1_000_000_000
 
-// held are the registers, as userspace reads them.
+// held holds copies of the registers.
 type held struct {
 	ends, keys, vectors *maps.Array
 	end, key, coupons   []uint64
@@ -31,7 +31,7 @@ func newHeld(set *maps.Set) (*held, error) {
 	return h, nil
 }
 
-// undate takes the end of the window off the coupons; coupons of another window than the collector's are none.
+// undate removes the end of the window from the coupons' words; coupons of another window than the collector's are cleared.
 func (h *held) undate() {
 	for slot, v := range h.coupons {
 		h.coupons[slot] = v & math.MaxUint32
@@ -41,7 +41,7 @@ func (h *held) undate() {
 	}
 }
 
-// free ends the collector of a slot, unless another has taken its place meanwhile.
+// free ends the collector of a slot, unless another one occupies the slot meanwhile.
 func (h *held) free(slot int, end uint64) (bool, error) {
 	var now uint32
 	if err := h.ends.Element(uint32(slot), &now); err != nil || uint64(now) != end {
@@ -50,9 +50,9 @@ func (h *held) free(slot int, end uint64) (bool, error) {
 	return true, h.ends.SetElement(uint32(slot), uint32(0))
 }
 
-// evict ends the collectors that will not raise an alert any more, when more of the table is taken than i.evictAbove
-// (section 4.6). now is in ns. What was evicted begins again with its next coupon: an alert comes late by the coupons it
-// had at most, and never early.
+// evict ends the collectors that will not raise an alert any more, if a larger share of the table is in use than i.evictAbove
+// (section 4.6). now is in ns. An evicted collector restarts with its next coupon: its alert is delayed by at most the coupons it
+// had, and never early.
 func (i *instance) evict(now int64) (err error) {
 	started, err := i.started()
 	if err != nil {
@@ -100,25 +100,25 @@ func (i *instance) started() (n uint64, err error) {
 	return n, nil
 }
 
-// crowded reports whether evict could find anything to do: not where the collectors that were there at the last look, and all that began
-// since, are too few. The look costs as much as the table is large, on a link at rest as well.
+// crowded reports whether evict may be needed: not if the collectors at the last search, and all started since, are below the share. A
+// search reads the whole table, also on an idle link.
 func (i *instance) crowded() (bool, error) {
 	if i.evictAbove >= 1 {
 		return false, nil
 	}
 	now, err := i.started()
 	if err != nil || now < i.since {
-		return true, err // a window ended: its counts are gone
+		return true, err // a window ended: its counts were reset
 	}
 	return i.most < 0 || i.most+float64(now-i.since) > i.evictAbove*float64(i.entries), nil
 }
 
-// hopeless says whether a slot's collector has no chance: its query is gone, or even if all attributes that it may have
-// missed came, and came on as fast, what it lacks would not come before its window ends.
+// hopeless reports whether a slot's collector cannot raise an alert: its query was removed, or, even with all attributes that it
+// may have missed and the same rate of new ones, it would not be complete before its window ends.
 func (i *instance) hopeless(slot int, now uint32) bool {
 	left := uint32(i.held.end[slot]) - now
 	if left > i.program.Horizon() {
-		return false // over, and free already
+		return false // its window has ended, so the slot is free
 	}
 	c := i.program.ByID(int(i.held.key[slot] & (compile.MaxQueries - 1)))
 	if c == nil {
@@ -126,15 +126,15 @@ func (i *instance) hopeless(slot int, now uint32) bool {
 	}
 	window := compile.Ticks(c.Window)
 	if left >= window {
-		return false // it has just begun, or a clock is behind
+		return false // it has just started, or the clocks of two cores differ
 	}
 	return i.effective(c).Hopeless(bits.OnesCount64(i.held.coupons[slot]), float64(left)/float64(window-left))
 }
 
-// forget ends all collectors: what new hashes make of keys and attributes does not fit to them.
+// forget ends all collectors: with new hashes they do not match keys and attributes any more.
 func (i *instance) forget() error {
 	if err := i.held.ends.Reset(0); err != nil {
-		return fmt.Errorf("begin with new hashes: %w", err)
+		return fmt.Errorf("start with new hashes: %w", err)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// said by the queries whose names begin so; other queries are the operator's own and no finding.
-var said = []struct {
+// symptoms maps prefixes of query names to findings. Other queries are the operator's own, and their alerts are no findings.
+var symptoms = []struct {
 	query   string
 	symptom finding.Symptom
 	what    string
@@ -34,7 +34,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		if r.Num("confidence") < certain {
 			return
 		}
-		for _, s := range said {
+		for _, s := range symptoms {
 			if !strings.HasPrefix(r.Text("query"), s.query) {
 				continue
 			}
@@ -42,13 +42,13 @@ func findings(l report.Line) (seen finding.Seen) {
 			subject, about := subjectOf(s.symptom, key)
 			m := finding.New(l, s.symptom, subject, finding.Estimate{Value: r.Num("count"), Low: r.Num("count_low"), High: r.Num("count_high"), Unit: report.Attributes}, s.what,
 				"beaucoup.alerts["+r.Text("query")+"]")
-			m.Certain, m.Bound = true, thresholds[r.Text("query")]/2 // of which the confidence speaks
+			m.Certain, m.Bound = true, thresholds[r.Text("query")]/2 // the confidence refers to half of the threshold
 			m.Blames = []finding.Blame{{Source: key["src"], Destination: key["dst"], Flow: about}}
 			seen.Measures = append(seen.Measures, m)
 			return
 		}
 	})
-	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["collided"]), finding.Num(l.Report, "coupons_drawn"), collidedMost, "share of coupons whose place another key has",
+	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["collided"]), finding.Num(l.Report, "coupons_drawn"), collidedMost, "share of coupons whose slot another key occupies",
 		"raise beaucoup.entries, or ask fewer queries (xdpmon plan beaucoup)", "beaucoup.lost.collided"))
 	return seen
 }
@@ -64,7 +64,7 @@ func keyOf(text string) map[string]string {
 	return key
 }
 
-// subjectOf is who scans, or who is flooded.
+// subjectOf is the host that scans, or that is flooded.
 func subjectOf(s finding.Symptom, key map[string]string) (subject finding.Subject, about string) {
 	if s == finding.Scanning {
 		if key["dst"] != "" {

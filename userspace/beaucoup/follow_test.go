@@ -30,7 +30,7 @@ func TestFollowsItsFile(t *testing.T) {
 	write("queries:\n  - a: count distinct dst by src > 100 in 10s\n")
 	i, _ := loaded(t, map[string]string{"file": path})
 	var told []string
-	i.tell = func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	i.notify = func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	check := func(names, trouble string) {
 		t.Helper()
 		if err := i.Tick(1); err != nil {

@@ -170,7 +170,7 @@ func windowOf(t *testing.T, i *instance, feed *replay.Replayer) map[string]uint6
 	if err := i.poll(); err != nil {
 		t.Fatal(err)
 	}
-	_, vectors := i.heard(t)
+	_, vectors := i.alerted(t)
 	got := map[string]uint64{}
 	for _, v := range vectors {
 		got[v.query.Key.Name(v.key, nil)] |= v.coupons

@@ -18,19 +18,19 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// pollEvery is how often a live run empties the ring and looks at the file of queries.
+// pollEvery is how often a live run drains the ring and checks the file of queries.
 const pollEvery = 100_000_000 // ns
 
 type event = bpf.BeaucoupBeaucoupEvent
 
-// heard is an event with what its query was when it was taken out of the ring: identifiers are used again.
-type heard struct {
+// tagged is an event with its query at the time when it was read from the ring, since identifiers of queries are reused.
+type tagged struct {
 	event
 	query     *compile.Compiled
 	effective compile.Collector
 }
 
-// Alert says that a key passed a query's threshold.
+// Alert reports that a key passed a query's threshold.
 type Alert struct {
 	Query *compile.Compiled
 	Key   compile.Words
@@ -42,7 +42,8 @@ type Alert struct {
 	// Low and High enclose the count in 95 % of all alerts, and Confidence is the probability that it is more than half of the
 	// threshold, given how many keys of the query were near it.
 	Low, High, Confidence float64
-	// Least is what 9,999 of 10,000 take at least, if no coupon was lost to ties: with fewer, the alert is false.
+	// Least is the number of attributes that 9,999 of 10,000 alerts need at least, if no coupon was lost to ties: with fewer, the
+	// alert is false.
 	Least float64
 }
 
@@ -56,24 +57,24 @@ type instance struct {
 	counts   *maps.Array
 	held     *held
 	program  *compile.Program
-	previous *compile.Program // events of queries that are gone are still named
-	needs    maps.Need        // of the queries at the start: the parser reads no more
+	previous *compile.Program // names the events of removed queries
+	needs    maps.Need        // fields of the queries at the start: the parser reads no others
 	tables   *compile.Tables
 	ring     *maps.Ring
-	events   []heard
+	events   []tagged
 	epoch    uint64
-	shared   func() uint64                    // the epoch that hosts share; nil: every host counts its own
+	shared   func() uint64                    // returns the epoch that hosts share; nil: every host counts its own
 	modified time.Time                        // of the file of queries
-	trouble  []string                         // for the next report
-	tell     func(format string, args ...any) // for the operator, at once
+	trouble  []string                         // errors for the next report
+	notify   func(format string, args ...any) // sends a notice to the operator at once
 	changes  uint64
 	evicted  uint64  // collectors, since the last window
-	looked   int64   // ns, when hopeless collectors were looked for
-	most     float64 // collectors that were alive then; below 0 before the first look
-	since    uint64  // started, then
+	looked   int64   // ns, when hopeless collectors were last searched
+	most     float64 // collectors that were alive then; below 0 before the first search
+	since    uint64  // number of collectors started until then
 
-	judged bool    // there is an oracle
-	last   []Alert // of the last window: the oracle judges them
+	judged bool    // an oracle compares last with the truth
+	last   []Alert // alerts of the last window, for the oracle
 	leasts map[compile.Collector]float64
 }
 
@@ -82,7 +83,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) { return c.instance(en
 
 func (c *config) instance(env algo.Env) (*instance, error) {
 	if c.rotate && c.export && env.Epoch == nil {
-		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator sets which window it is: choose rotate or export")
+		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator sets the number of the window: choose rotate or export")
 	}
 	names, err := readNames(c.values, env.Seed)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *config) instance(env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), tell: env.Notify, shared: env.Epoch}
+	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), notify: env.Notify, shared: env.Epoch}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -101,7 +102,7 @@ func (c *config) instance(env algo.Env) (*instance, error) {
 	return i, nil
 }
 
-// program is that of the queries.
+// program compiles the queries.
 func (c *config) program() (*compile.Program, error) {
 	queries, err := readQueries(c.values)
 	if err != nil {
@@ -130,7 +131,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	return maps.SetEntries(spec, "beaucoup_events", uint32(i.config.ring))
 }
 
-// Needs implements algo.Instance. All that a query may ask for later is there from the start.
+// Needs implements algo.Instance. The fields of later queries must be among those of the start.
 func (i *instance) Needs() maps.Need { return i.needs }
 
 // Bind implements algo.Instance.
@@ -158,7 +159,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	return i.tables.Install(i.program, i.seed, i.epoch)
 }
 
-// Update exchanges the queries while packets come: those that stay go on with what they have collected.
+// Update exchanges the queries while packets arrive: queries in both sets keep their collectors.
 func (i *instance) Update(queries []compile.Query) error {
 	o := i.options
 	o.Keep = i.program
@@ -167,10 +168,10 @@ func (i *instance) Update(queries []compile.Query) error {
 		return err
 	}
 	if missing := next.Needs() &^ i.needs; missing != 0 {
-		return fmt.Errorf("change queries: %w %s: it was not among the fields at the start, and the parser does not read it; start again",
+		return fmt.Errorf("change queries: %w %s: it was not among the fields at the start, so the parser does not read it; restart with these queries",
 			compile.ErrField, strings.Join(compile.FieldsOf(missing), ", "))
 	}
-	if err := i.poll(); err != nil { // what the old queries said
+	if err := i.poll(); err != nil { // events of the old queries
 		return err
 	}
 	if err := i.tables.Install(next, i.seed, i.epoch); err != nil {
@@ -184,14 +185,14 @@ func (i *instance) Update(queries []compile.Query) error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
-// Rests implements algo.Rester. The file of queries is looked at whether packets arrive or not.
+// Rests implements algo.Rester. A file of queries is checked also while no packets arrive.
 func (i *instance) Rests() bool { return i.file == "" }
 
-// Tick implements algo.Controller: it empties the ring and follows the file of queries. A file that cannot be used
-// changes nothing; the operator is told at once, and the next report says so.
+// Tick implements algo.Controller: it drains the ring and follows the file of queries. An invalid file changes nothing; the
+// operator is notified at once, and the next report has a note.
 func (i *instance) Tick(now int64) error {
 	if err := i.follow(); err != nil {
-		i.tell("beaucoup: the queries stay as they were: %s: %v", i.file, err)
+		i.notify("beaucoup: keeping the previous queries: %s: %v", i.file, err)
 	}
 	if now-i.looked >= evictEvery {
 		i.looked = now
@@ -206,7 +207,7 @@ func (i *instance) Tick(now int64) error {
 	return i.poll()
 }
 
-// follow returns what keeps a changed file from being used. What is no regular file is read once, at the start.
+// follow returns the error in a changed file. A file that is not regular is read once, at the start.
 func (i *instance) follow() error {
 	if i.file == "" {
 		return nil
@@ -221,25 +222,25 @@ func (i *instance) follow() error {
 		err = i.Update(queries)
 	}
 	if err != nil {
-		i.trouble = append(i.trouble, "the queries stay as they were: "+err.Error())
+		i.trouble = append(i.trouble, "keeping the previous queries: "+err.Error())
 	}
 	return err
 }
 
-// poll takes the events out of the ring.
+// poll drains the ring.
 func (i *instance) poll() error {
 	return i.ring.Drain(func(b []byte) {
 		var e event
 		if len(b) >= int(unsafe.Sizeof(e)) {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
 			if c := i.query(int(e.Query)); c != nil {
-				i.events = append(i.events, heard{e, c, i.effective(c)})
+				i.events = append(i.events, tagged{e, c, i.effective(c)})
 			}
 		}
 	})
 }
 
-// Read implements algo.Instance. Hopeless collectors are evicted here, and hashes change where they do.
+// Read implements algo.Instance. It also evicts hopeless collectors and, with beaucoup.rotate, changes the hashes.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {
@@ -265,7 +266,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, i.tables.Install(i.program, i.seed, i.epoch)
 }
 
-// nextEpoch is the one that hosts share, where they do.
+// nextEpoch advances the epoch: to the one that hosts share, if they do.
 func (i *instance) nextEpoch() {
 	if i.shared != nil {
 		i.epoch = i.shared()
@@ -311,7 +312,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// alive counts the collectors whose window is not over.
+// alive counts the collectors whose window has not ended.
 func (i *instance) alive(now int64) (count int, err error) {
 	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
 		return 0, err
@@ -329,7 +330,7 @@ func (i *instance) alive(now int64) (count int, err error) {
 	return count, nil
 }
 
-// query finds what an event belongs to.
+// query finds the query of an event.
 func (i *instance) query(id int) *compile.Compiled {
 	if c := i.program.ByID(id); c != nil || i.previous == nil {
 		return c
@@ -337,7 +338,7 @@ func (i *instance) query(id int) *compile.Compiled {
 	return i.previous.ByID(id)
 }
 
-// least draws of nearly all collectors, from memory if it was asked for before.
+// least is the number of draws that nearly all collectors need at least, cached.
 func (i *instance) least(drawn compile.Collector) float64 {
 	n, known := i.leasts[drawn]
 	if !known {
@@ -350,7 +351,7 @@ func (i *instance) least(drawn compile.Collector) float64 {
 	return n
 }
 
-// effective finds the program that a query belongs to.
+// effective is a query's collector with the probability after ties, in the program that it belongs to.
 func (i *instance) effective(c *compile.Compiled) compile.Collector {
 	for _, p := range []*compile.Program{i.program, i.previous} {
 		if p != nil && p.ByID(c.ID) == c {

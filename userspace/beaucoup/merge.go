@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrMerge is wrapped when windows cannot be put together.
+// ErrMerge is wrapped when windows cannot be merged.
 var ErrMerge = errors.New("merge windows")
 
 // exported is a row of the table "collectors".
@@ -31,14 +31,14 @@ type exported struct {
 	Window     int64   `json:"window"` // ns
 }
 
-// Merger puts the collectors of several hosts together: a coupon is collected where any host has it (section 4.6).
+// Merger merges the collectors of several hosts: a coupon counts as collected if any host has it (section 4.6).
 type Merger struct {
 	rows    map[[2]string]*merged
 	windows int
 	hosts   int
 }
 
-// merged is a key with what all hosts have of it.
+// merged is a key with its collectors on all hosts.
 type merged struct {
 	exported
 	spans []span
@@ -51,7 +51,7 @@ type span struct {
 	host    int
 }
 
-// union is what all hosts together have collected from the first coupon on, until the query's window is over.
+// union is the coupons that all hosts together have collected, from the first one to the end of the query's window.
 type union struct {
 	*merged
 	start   int64
@@ -59,10 +59,10 @@ type union struct {
 	hosts   map[int]bool
 }
 
-// NewMerger starts with nothing.
+// NewMerger returns a Merger without windows.
 func NewMerger() *Merger { return &Merger{rows: map[[2]string]*merged{}} }
 
-// longestLine holds the collectors of a full table several times over; what is longer was not written by xdpmon.
+// longestLine is several times the size of a full table's collectors, bytes; xdpmon writes no longer line.
 const longestLine = 64 << 20
 
 // Read adds the windows of one host: JSON lines, as xdpmon writes them with beaucoup.export=true.
@@ -84,7 +84,7 @@ func (m *Merger) Read(name string, r io.Reader) error {
 			} `json:"report"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return fmt.Errorf("%w: %s, line %d is no JSON: %w", ErrMerge, name, n, err)
+			return fmt.Errorf("%w: %s, line %d is not valid JSON: %w", ErrMerge, name, n, err)
 		}
 		if l.Run != nil {
 			offset = l.Run.Clock.UnixOffset
@@ -127,8 +127,7 @@ func (m *Merger) add(e exported, offset int64) error {
 	return nil
 }
 
-// united are the key's windows on all hosts together: as on one host, a window begins with the first coupon and is not
-// extended.
+// united are the key's windows over all hosts: as on one host, a window begins with the first coupon and is not extended.
 func (r *merged) united() (windows []union) {
 	slices.SortStableFunc(r.spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	for _, s := range r.spans {
@@ -143,7 +142,7 @@ func (r *merged) united() (windows []union) {
 	return windows
 }
 
-// Report lists the keys that have enough coupons on all hosts together, most first.
+// Report lists the keys that have enough coupons over all hosts, largest counts first.
 func (m *Merger) Report() report.Body {
 	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Help: "keys that passed a threshold on all hosts together",
 		Columns: []report.Column{
@@ -175,7 +174,7 @@ func (m *Merger) Report() report.Body {
 	}
 	t.Limit = len(rows)
 	return report.Body{Values: []report.Value{
-		gauge("windows", m.windows, report.Count, "windows that were put together"),
+		gauge("windows", m.windows, report.Count, "windows that were merged"),
 		gauge("keys", len(m.rows), report.Count, "keys with any coupon"),
 		gauge("alerts_raised", len(rows), report.Count, "keys that passed a threshold"),
 	}, Tables: []report.Table{t}}

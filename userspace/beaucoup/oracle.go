@@ -16,18 +16,18 @@ func (i *instance) Oracle() algo.Oracle {
 	return &oracle{instance: i, keys: map[place]*history{}}
 }
 
-// oracle keeps every distinct attribute of every key. A key's window starts with its first packet, and again with the first
-// one after it is over.
+// oracle stores every distinct attribute of every key. A key's window starts with its first packet, and the next one with the
+// first packet after its end.
 type oracle struct {
 	instance *instance
 	keys     map[place]*history
 	crossed  []crossing
 	number   uint64
-	program  *compile.Program // whose texts these are
+	program  *compile.Program // that texts are of
 	texts    []string
 }
 
-// text of a query: made once a program, not once a packet.
+// text of a query, cached for the program.
 func (o *oracle) text(n int) string {
 	if p := o.instance.program; p != o.program {
 		o.program, o.texts = p, make([]string, len(p.Queries))
@@ -43,7 +43,7 @@ type place struct {
 	key   compile.Words
 }
 
-// history is a key's windows, oldest first: all that alerts of this report may belong to.
+// history is a key's windows, oldest first: those that alerts of this report may refer to.
 type history struct {
 	width   int64 // of a window, ns
 	windows []window
@@ -54,7 +54,7 @@ type window struct {
 	seen  map[compile.Words]stay
 }
 
-// stay is when an attribute was seen first and last in a window, ns.
+// stay is the time when an attribute was first and last seen in a window, ns.
 type stay struct{ first, last int64 }
 
 type crossing struct {
@@ -84,7 +84,7 @@ func (o *oracle) Packet(p *packet.Packet) {
 	}
 }
 
-// add an attribute; how many there are in the window now, or 0 when it is not new.
+// add an attribute; returns the number in the window, or 0 if it is not new.
 func (h *history) add(attribute compile.Words, now int64) int {
 	n := len(h.windows)
 	if n == 0 || now-h.windows[n-1].start > h.width {
@@ -104,8 +104,8 @@ func (h *history) add(attribute compile.Words, now int64) int {
 	return len(seen)
 }
 
-// at is the number of distinct attributes in the window that holds a time, or since age before it if that is earlier: a
-// collector's window begins with its first coupon, so the two are out of step where a key lives longer than a window.
+// at is the number of distinct attributes in the window that contains a time, or since age before that time if that is earlier: a
+// collector's window begins with its first coupon, so the two windows differ if a key is active for longer than one.
 func (h *history) at(time, age int64) int {
 	if h == nil {
 		return 0
@@ -126,7 +126,7 @@ func (h *history) at(time, age int64) int {
 	return len(found)
 }
 
-// forget what no alert after a time can be about.
+// forget removes windows that no alert after a time can refer to.
 func (o *oracle) forget(now int64) {
 	for at, h := range o.keys {
 		keep := slices.IndexFunc(h.windows, func(w window) bool { return now-w.start <= 2*h.width })
@@ -138,7 +138,7 @@ func (o *oracle) forget(now int64) {
 	}
 }
 
-// Window implements algo.Oracle. It judges the alerts of the same window.
+// Window implements algo.Oracle. It compares the alerts of the same window with the truth.
 func (o *oracle) Window(w report.Window) report.Body {
 	defer o.forget(w.End)
 	type tally struct {

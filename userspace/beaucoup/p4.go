@@ -20,10 +20,9 @@ import (
 //
 //	control BeaucoupCoupons(hdr, q, stamp, coin, out query, out coupon, out drawn)  one hash and one ternary table an
 //	    attribute, then the tie rules
-//	control BeaucoupQueries(hdr, q, query, out key, out before, out window, out asked)  what a query's key is made of
+//	control BeaucoupQueries(hdr, q, query, out key, out before, out window, out asked)  the fields of a query's key
 //	control BeaucoupOnehot, BeaucoupOnes, BeaucoupLeft, BeaucoupComplete  a coupon's bit; how many bits a byte has; whether none is missing
-//
-// The entries of the tables of coupons and queries are what the program starts with. A running switch takes others: rules.go.
+// The entries of the tables of coupons and queries are the initial ones. They can be replaced on a running switch: rules.go.
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {

@@ -9,13 +9,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// collectorBytes is what a collector occupies: its window's end, the key's checksum, the coupons.
+// collectorBytes is the memory of a collector: its window's end, the key's checksum, the coupons.
 const collectorBytes = 4 + 4 + 8
 
 // keysExponent: L packets hold about L^0.8 keys (section 4.5.2, 0.7 to 0.85 on the paper's trace).
 const keysExponent = 0.8
 
-// Plan implements algo.Planner: it compiles the queries and tells what to expect of them (section 4.3).
+// Plan implements algo.Planner: it compiles the queries and predicts their errors and memory (section 4.3).
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	if !(a.RatePerSecond > 0) {
 		return nil, fmt.Errorf("plan beaucoup: --rate, packets a second, must be positive")
@@ -38,7 +38,7 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	return b, nil
 }
 
-// planTable is a row a query, with what all of them draw a packet and the collectors they want at a time.
+// planTable has a row for each query; drawn is the coupons of all queries a packet, collectors the number they need at a time.
 func planTable(p *compile.Program, rate float64) (table report.Table, drawn, collectors float64) {
 	table = report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: compile.MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true, Help: "the query"}, {Name: "threshold", Unit: report.Count, Help: "T"},
@@ -65,10 +65,10 @@ func planTable(p *compile.Program, rate float64) (table report.Table, drawn, col
 	return table, drawn, collectors
 }
 
-// guess is the mean relative error from which on an alert tells little.
+// guess is the mean relative error above which an alert is of little use.
 const guess = 0.4
 
-// doubts names the queries whose share of the budget is too small for their threshold.
+// doubts are notes on queries whose share of the budget is too small for their threshold.
 func doubts(p *compile.Program) (notes []string) {
 	for i := range p.Queries {
 		q := &p.Queries[i]
@@ -82,10 +82,10 @@ func doubts(p *compile.Program) (notes []string) {
 
 func memoryNotes(collectors float64, memory int64) (notes []string) {
 	if need := entriesFor(collectors) * collectorBytes; need > memory {
-		notes = append(notes, fmt.Sprintf("--memory %d bytes are less than the %d that few collisions take: lower beaucoup.budget or shorten windows", memory, need))
+		notes = append(notes, fmt.Sprintf("--memory %d bytes are less than the %d needed for few collisions: lower beaucoup.budget or shorten windows", memory, need))
 	}
 	if need := float64(entriesFor(collectors)); need < 2*collectors {
-		notes = append(notes, fmt.Sprintf("there is room for %.0f collectors and this traffic may want %.0f: many coupons will be lost to collisions; "+
+		notes = append(notes, fmt.Sprintf("the table holds %.0f collectors and this traffic may need %.0f: many coupons will be lost to collisions; "+
 			"lower beaucoup.budget or shorten windows", need, collectors))
 	}
 	return notes

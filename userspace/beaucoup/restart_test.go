@@ -73,7 +73,7 @@ func (o *one) alerts(t *testing.T) int {
 	if err := o.poll(); err != nil {
 		t.Fatal(err)
 	}
-	alerts, _ := o.heard(t)
+	alerts, _ := o.alerted(t)
 	return len(alerts)
 }
 

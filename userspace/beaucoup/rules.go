@@ -6,8 +6,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// P4Rules implements algo.TwinRules: the entries for the queries, on a switch whose program was generated from the
-// set that beaucoup.compiled names.
+// P4Rules implements algo.TwinRules: it generates the entries for the queries, on a switch whose program was generated from the
+// set beaucoup.compiled.
 func (c *config) P4Rules() ([]byte, error) {
 	p, err := c.program()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// The words and texts of a snapshot. Queries are told from each other by their place in the list.
+// The words and texts of a snapshot. Queries are identified by their index in the list.
 const (
 	counterWords = "counters"
 	stateWords   = "state"   // collectors alive, evicted; changes of the queries
-	queryWords   = "queries" // queryWidth a query: runs, M, N, P, P behind ties, mark
+	queryWords   = "queries" // queryWidth a query: runs, M, N, P, P after ties, mark
 	eventWords   = "events"  // eventWidth an event: query, time, age, coupons, alert, key
 	haveWords    = "have"    // haveWidth a query with alerts: query, collectors with 0, 1, ... coupons
 	nameWords    = "names"   // hashes of DNS names
@@ -32,7 +32,7 @@ const (
 	spanWidth  = 4 + compile.WordCount
 )
 
-// collected writes queries, events, and what alerts are judged by, into a snapshot, and forgets the events.
+// collected moves queries, events, and the collectors' counts that alerts are judged by, to a snapshot.
 func (i *instance) collected(s *snapshot.Snapshot) error {
 	s.Texts = map[string][]string{}
 	var queries snapshot.Words
@@ -97,7 +97,7 @@ func (i *instance) collected(s *snapshot.Snapshot) error {
 	return nil
 }
 
-// leastP bounds the probabilities of a snapshot: coupons have 2^-24 at least, of which ties leave a part.
+// leastP bounds the probabilities in a snapshot: coupons have at least 2^-24, of which ties leave a part.
 const leastP = 1e-12
 
 // open reads a snapshot and finds the alerts.
@@ -112,7 +112,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	e.readQueries(s, r)
 	for _, w := range r.Rows(eventWords, eventWidth) {
 		if q := e.at(r, w[0]); q != nil {
-			e.events = append(e.events, heard{event{Time: w[1], Age: w[2], Coupons: w[3], Alert: uint32(min(w[4], 1)), Key: [compile.WordCount]uint64(w[5:])}, q, e.effective[q]})
+			e.events = append(e.events, tagged{event{Time: w[1], Age: w[2], Coupons: w[3], Alert: uint32(min(w[4], 1)), Key: [compile.WordCount]uint64(w[5:])}, q, e.effective[q]})
 		}
 	}
 	for _, w := range r.Rows(haveWords, haveWidth) {
@@ -137,7 +137,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	return e, nil
 }
 
-// readNames: a snapshot knows the names by their hashes, since it does not know the seed.
+// readNames: a snapshot has names with their hashes, because it does not contain the seed.
 func (e *estimator) readNames(s *snapshot.Snapshot, r *snapshot.Reader) {
 	e.names = map[uint64]string{}
 	texts := s.Texts[nameTexts]
@@ -178,7 +178,7 @@ func (e *estimator) readQueries(s *snapshot.Snapshot, r *snapshot.Reader) {
 	}
 }
 
-// mostQueries of a snapshot: of many programs that followed each other.
+// mostQueries bounds the queries of a snapshot, which may be of many successive programs.
 const mostQueries = 512 * compile.MaxQueries
 
 func (e *estimator) at(r *snapshot.Reader, query uint64) *compile.Compiled {
@@ -208,13 +208,13 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	return result, nil
 }
 
-// spanned is a collector of one of the windows that were put together.
+// spanned is a collector of one of the merged windows.
 type spanned struct {
 	vector
 	part int
 }
 
-// merger puts together what each part has collected.
+// merger merges the collectors of all parts.
 func (e *estimator) merger(parts int) (*Merger, error) {
 	m := NewMerger()
 	m.windows = parts
@@ -235,11 +235,12 @@ func (c *config) CheckMerge() error {
 	if c.export {
 		return nil
 	}
-	return fmt.Errorf("%w: without beaucoup.export=true the coupons of keys that raised no alert are not known by name", algo.ErrMerge)
+	return fmt.Errorf("%w: without beaucoup.export=true the coupons of keys without an alert are not in the snapshot", algo.ErrMerge)
 }
 
-// Merge implements algo.Merger: it keeps the collectors of both: a coupon is collected where any host has it (section 4.6), and where windows of a query
-// begin is known when all are there. Hosts need the same queries and seeds, and must export, or else coupons have no names.
+// Merge implements algo.Merger: it stores the collectors of both snapshots. A coupon counts as collected if any host has it (section 4.6), but the
+// begin of a query's window is known only when all snapshots are merged. Hosts need the same queries and seeds, and must export, since otherwise the
+// keys of coupons are unknown.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
 		return nil, err
@@ -286,7 +287,7 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// collectors of a snapshot, in ns since 1970: those of its parts, or of its own events.
+// collectors of a snapshot, with times in ns since 1970: those of its parts, or of its own events.
 func (e *estimator) collectors(s *snapshot.Snapshot) []spanned {
 	if s.Parts > 1 {
 		return e.spans

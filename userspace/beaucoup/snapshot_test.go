@@ -16,8 +16,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// heard takes the events since the last time as a report would.
-func (i *instance) heard(t *testing.T) (alerts []Alert, vectors []vector) {
+// alerted takes the events since the last time as a report would.
+func (i *instance) alerted(t *testing.T) (alerts []Alert, vectors []vector) {
 	t.Helper()
 	s := snapshot.New(i.head, report.Window{})
 	s.Words[counterWords], s.Words[stateWords] = make(snapshot.Words, bpf.BeaucoupBeaucoupCounterBEAUCOUP_COUNTS), make(snapshot.Words, 3)
@@ -50,9 +50,9 @@ func drawn(t *testing.T, set map[string]string, coupons ...uint64) *snapshot.Sna
 			e.Alert = 1
 		}
 		counts[bits.OnesCount64(k)]++
-		i.events = append(i.events, heard{e, c, i.effective(c)})
+		i.events = append(i.events, tagged{e, c, i.effective(c)})
 	}
-	alerted := slices.ContainsFunc(i.events, func(e heard) bool { return e.Alert != 0 })
+	alerted := slices.ContainsFunc(i.events, func(e tagged) bool { return e.Alert != 0 })
 	for k := range i.events {
 		i.events[k].Alert = 0 // what alerts are judged by is in the kernel
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Limits of Findings: what an agent has found is the gravest of it, and fits a message with room to spare.
+// Limits of Findings: an agent sends its most severe findings, which fit well into one message.
 const (
 	MaxFindings    = 64
 	MaxFindingSize = 4 << 10 // bytes of one
@@ -14,18 +14,18 @@ const (
 
 const findingsSuffix = ".findings"
 
-// FindingsSubject is where an agent says what it has found.
+// FindingsSubject is the subject of an agent's findings.
 func FindingsSubject(name string) string { return upPrefix + token(name) + findingsSuffix }
 
-// Findings are all findings that go on at an agent, whenever they change and again and again: a message that is lost is made good by the next one, and there is
-// nothing to be sent again.
+// Findings are all active findings of an agent. They are sent when they change and periodically, so that a lost message is replaced by the next one
+// and none needs to be repeated.
 type Findings struct {
 	Version     uint8    `cbor:"v"`
 	Incarnation uint64   `cbor:"life"`               // of the agent, as in Hello
 	Number      uint64   `cbor:"number"`             // rises from message to message
 	Items       [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the gravest first
-	More        uint64   `cbor:"more,omitempty"`     // findings that found no room
-	Subjects    []string `cbor:"subjects,omitempty"` // of its latest windows, so that it is known who could have found the same
+	More        uint64   `cbor:"more,omitempty"`     // number of findings beyond the limits
+	Subjects    []string `cbor:"subjects,omitempty"` // networks and hosts of its latest windows, so that it is known which agents could have the same finding
 }
 
 // DecodeFindings reads findings; what an agent of this version cannot have sent is refused. Items are not looked into.

@@ -1,10 +1,9 @@
-// Package bus carries windows from agents to coordinators, and orders back. NATS moves the messages; what this package adds is that every
-// one of them is numbered and kept until it was used, so that what is lost is known, and that nothing of it waits for a network.
-//
-// An agent publishes batches on a subject that bears its name, in order, and says hello again and again. The coordinator answers on the
-// agent's other subject with what it has received and used. What was not received is sent again from there on (go back N); what was used
-// is forgotten. The answer goes to the subject of whoever the first one belongs to, never to a reply subject that a message names: nobody
-// makes the coordinator connect elsewhere. Package client is an agent's side of it, package server the NATS server that a coordinator brings.
+// Package bus carries windows from agents to coordinators, and plans back. NATS transports the messages; this package numbers each of them
+// and stores it until it was used, so that losses are counted, and no sender blocks on the network. An agent publishes batches, in order, on
+// a subject with its name, and sends a hello periodically. The coordinator answers on the agent's other subject with the numbers of the last
+// batch received and used. Batches that were not received are sent again from there on (go-back-N); used ones are dropped. The answer goes to
+// the subject of the agent that the message's subject belongs to, never to a reply subject in a message, so that a sender cannot redirect
+// answers. Package client is the agent's side, package server the NATS server inside a coordinator.
 package bus
 
 import (
@@ -34,13 +33,13 @@ const (
 	downPrefix = "xdpmon.down."
 	dataSuffix = ".data"
 	hiSuffix   = ".hello"
-	// UpAll is what a coordinator listens to.
+	// UpAll is the subject that a coordinator subscribes to.
 	UpAll = upPrefix + "*.*"
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// CheckName refuses names that are none for an agent.
+// CheckName refuses invalid names of agents.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return fmt.Errorf("name %q: 1 to %d letters, digits, dots, - and _", name, MaxName)
@@ -50,13 +49,13 @@ func CheckName(name string) error {
 
 func token(name string) string { return strings.ReplaceAll(name, ".", "=") }
 
-// DataSubject is where an agent's windows go.
+// DataSubject is the subject of an agent's windows.
 func DataSubject(name string) string { return upPrefix + token(name) + dataSuffix }
 
-// HelloSubject is where an agent says that it is there.
+// HelloSubject is the subject of an agent's hellos.
 func HelloSubject(name string) string { return upPrefix + token(name) + hiSuffix }
 
-// DownSubject is where an agent is answered.
+// DownSubject is the subject of answers to an agent.
 func DownSubject(name string) string { return downPrefix + token(name) }
 
 // Kind of a message to a coordinator.
@@ -71,7 +70,7 @@ const (
 
 var kinds = map[string]Kind{dataSuffix: DataKind, hiSuffix: HelloKind, findingsSuffix: FindingsKind}
 
-// Sender is whose subject this is, and what it carries; ok is false for subjects of nobody.
+// Sender is the agent of a subject, and the kind of its messages; ok is false for other subjects.
 func Sender(subject string) (name string, kind Kind, ok bool) {
 	rest, up := strings.CutPrefix(subject, upPrefix)
 	if !up {
@@ -83,36 +82,36 @@ func Sender(subject string) (name string, kind Kind, ok bool) {
 	return name, kind, ok && CheckName(name) == nil
 }
 
-// Batch is what an agent sends at once.
+// Batch is a message with windows and messages of an agent.
 type Batch struct {
 	Version     uint8  `cbor:"v"`
 	Incarnation uint64 `cbor:"life"`   // drawn when the agent starts
-	Number      uint64 `cbor:"number"` // from 1, without gaps but for what was lost
-	Oldest      uint64 `cbor:"oldest"` // what is older and has not arrived will not
+	Number      uint64 `cbor:"number"` // from 1, without gaps except for lost batches
+	Oldest      uint64 `cbor:"oldest"` // number of the oldest batch still stored: older ones that have not arrived are lost
 	Clock       Clock  `cbor:"clock"`
 	Items       []Item `cbor:"items"`
 }
 
-// Clock is how an agent's clock stands to its coordinator's, as it was measured.
+// Clock is the measured offset of an agent's clock to its coordinator's.
 type Clock struct {
 	Known  bool  `cbor:"known"`
 	Offset int64 `cbor:"offset"` // the coordinator's clock (ns since 1970) less the clock of windows
-	Error  int64 `cbor:"error"`  // it is off by no more, ns
+	Error  int64 `cbor:"error"`  // bound of the offset's error, ns
 }
 
-// Item is a window or a message of an algorithm: one of Snapshot, Message and Begins is there.
+// Item is a window or a message of an algorithm: one of Snapshot, Message and Begins is set.
 type Item struct {
 	Measurement string `cbor:"measurement"` // the rule
 	Instance    string `cbor:"instance"`    // the rule, or the rule and one of its interfaces
 	Algorithm   string `cbor:"algorithm"`
 	Snapshot    []byte `cbor:"snapshot,omitempty"` // of a window
 	Message     []byte `cbor:"message,omitempty"`  // to the algorithm's own coordinator
-	Begins      bool   `cbor:"begins,omitempty"`   // the instance has no state of its coordinator's
+	Begins      bool   `cbor:"begins,omitempty"`   // the instance has no state from its coordinator
 	Number      uint64 `cbor:"number,omitempty"`   // of a message of the instance: from 1 in every incarnation of the agent, without gaps but for what was lost
 	Time        int64  `cbor:"time,omitempty"`     // when the message was sent, on the clock of windows
 }
 
-// Hello says that an agent is there, and measures its clock.
+// Hello reports that an agent is alive, and measures its clock.
 type Hello struct {
 	Version     uint8             `cbor:"v"`
 	Incarnation uint64            `cbor:"life"`
@@ -124,38 +123,38 @@ type Hello struct {
 	Software    string            `cbor:"software"`
 	Wall        int64             `cbor:"wall"` // the agent's own wall clock less Time
 	Clock       Clock             `cbor:"clock"`
-	Refused     map[string]string `cbor:"refused,omitempty"` // measurements of the plan that the agent cannot carry out, and why
+	Refused     map[string]string `cbor:"refused,omitempty"` // measurements of the plan that the agent cannot run, with the reason
 }
 
-// Answer is what a coordinator tells an agent.
+// Answer is a coordinator's message to an agent.
 type Answer struct {
 	Version     uint8     `cbor:"v"`
 	Run         uint64    `cbor:"run"`            // drawn when the coordinator starts to lead
 	Incarnation uint64    `cbor:"life"`           // of the agent that it is for
 	Asked       int64     `cbor:"asked"`          // Hello.Time; 0: this answers no hello
 	Time        int64     `cbor:"time"`           // the coordinator's clock
-	Received    uint64    `cbor:"received"`       // all batches up to this one
-	Used        uint64    `cbor:"used"`           // ... are in answers that were given
-	Plan        *Plan     `cbor:"plan,omitempty"` // where the agent has another one
+	Received    uint64    `cbor:"received"`       // number of the last batch received without a gap
+	Used        uint64    `cbor:"used"`           // number of the last batch whose windows are all reported
+	Plan        *Plan     `cbor:"plan,omitempty"` // if the agent has another revision
 	Messages    []Message `cbor:"messages,omitempty"`
-	Sent        uint64    `cbor:"told"`                // messages to this incarnation of the agent in this run, these included
-	Complaint   string    `cbor:"complaint,omitempty"` // why something was refused
+	Sent        uint64    `cbor:"told"`                // number of messages to this incarnation of the agent in this run, including these
+	Complaint   string    `cbor:"complaint,omitempty"` // reason of the last refusal
 }
 
-// Message is what the coordinator of an algorithm tells the algorithm.
+// Message is a message of an algorithm's coordinator part to the algorithm.
 type Message struct {
 	Instance  string `cbor:"instance"`
 	Algorithm string `cbor:"algorithm"`
 	Data      []byte `cbor:"data"`
 }
 
-// Plan is what agents measure together.
+// Plan is the list of measurements that agents share.
 type Plan struct {
 	Revision     uint64        `cbor:"revision"`
 	Measurements []Measurement `cbor:"measurements"`
 }
 
-// Measurement is a rule whose windows fit each other on all hosts.
+// Measurement is a rule whose windows can be merged over all hosts.
 type Measurement struct {
 	Name       string   `cbor:"name"`
 	WindowNS   int64    `cbor:"window_ns"`
@@ -183,7 +182,7 @@ func (p *Plan) Find(name string) (Measurement, bool) {
 	return Measurement{}, false
 }
 
-// EncodePlan writes a plan, to be kept.
+// EncodePlan encodes a plan for a file.
 func EncodePlan(p *Plan) ([]byte, error) {
 	b, err := encoding.Marshal(p)
 	if err != nil {
@@ -192,7 +191,7 @@ func EncodePlan(p *Plan) ([]byte, error) {
 	return b, nil
 }
 
-// DecodePlan reads one that was kept.
+// DecodePlan decodes a plan from a file.
 func DecodePlan(b []byte) (*Plan, error) {
 	p, err := decode[Plan](b)
 	return &p, err
@@ -261,7 +260,7 @@ func DecodeHello(b []byte) (Hello, error) {
 	case m.Version != Version:
 		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
 	case m.Incarnation == 0 || m.Oldest > m.Number+1 || len(m.Refused) > MaxMeasurements || len(m.Software) > 128:
-		return m, fmt.Errorf("%w: a hello of incarnation %d, batches %d to %d", ErrMalformed, m.Incarnation, m.Oldest, m.Number)
+		return m, fmt.Errorf("%w: hello of incarnation %d, batches %d to %d", ErrMalformed, m.Incarnation, m.Oldest, m.Number)
 	}
 	return m, nil
 }

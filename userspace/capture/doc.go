@@ -6,6 +6,6 @@
 // one, and reports a file that was cut inside a packet as a file that ended. The tests compare the two on
 // everything that pcapgo reads correctly.
 //
-// A capture is evidence: whatever can be read is delivered, and what cannot is counted under a name (Skipped) or
-// ends the stream with an error that says where (ErrTruncated).
+// A capture is evidence: whatever can be read is delivered, and what cannot is counted under a name (Skipped) or ends the stream
+// with an error that has the position (ErrTruncated).
 package capture

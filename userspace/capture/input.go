@@ -28,7 +28,7 @@ func newInput(src io.Reader) *input {
 func (in *input) offset() int64 { return in.base + int64(in.r) }
 
 // peek returns the next n bytes without consuming them. With none left the error is io.EOF, with fewer than n it is
-// io.ErrUnexpectedEOF and the bytes that there are come along. The slice is valid until the next peek or skip.
+// io.ErrUnexpectedEOF and the remaining bytes are returned. The slice is valid until the next peek or skip.
 func (in *input) peek(n int) ([]byte, error) {
 	if in.w-in.r >= n {
 		return in.buf[in.r : in.r+n], nil
@@ -49,7 +49,7 @@ func (in *input) fill(n int) ([]byte, error) {
 	return in.buf[:in.w], in.shortage()
 }
 
-// slide moves what is unread to the front and makes room for n bytes.
+// slide moves unread bytes to the front, so that n bytes fit.
 func (in *input) slide(n int) {
 	unread := in.buf[in.r:in.w]
 	if n > len(in.buf) {
@@ -60,7 +60,7 @@ func (in *input) slide(n int) {
 	in.r, in.w = 0, len(unread)
 }
 
-// shortage says why there is less than what was asked for.
+// shortage is the error if fewer bytes are left than requested.
 func (in *input) shortage() error {
 	if !errors.Is(in.err, io.EOF) {
 		return in.err

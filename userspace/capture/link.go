@@ -64,8 +64,7 @@ func cut(rec *record, n int) ([]byte, int) {
 	return rec.data[n:], max(rec.wire-n, 0)
 }
 
-// normaliseLoopback drops the address family. Families of anything but IP are refused: behind them may stand bytes
-// that look like an IP header.
+// normaliseLoopback drops the address family. Families other than IP are refused: their payload may look like an IP header.
 func normaliseLoopback(rec *record, f *packet.Frame) bool {
 	if len(rec.data) >= familyHeader {
 		family := binary.BigEndian.Uint32(rec.data)
@@ -91,8 +90,8 @@ func ipFamily(family uint32) bool {
 	return false
 }
 
-// normaliseSLL rewrites a cooked header in place to an Ethernet header with zero addresses: the protocol already
-// stands in its last two bytes, where the EtherType belongs. VLAN tags behind it stay where they are.
+// normaliseSLL rewrites a cooked header in place to an Ethernet header with zero addresses: the protocol already stands in its
+// last two bytes, where the EtherType belongs. VLAN tags after it stay in place.
 func normaliseSLL(rec *record, f *packet.Frame) {
 	if len(rec.data) >= sllHeader {
 		if binary.BigEndian.Uint16(rec.data) == sllOutgoing {

@@ -18,7 +18,7 @@ const (
 	maxInterfaces = 1 << 16
 )
 
-// ngInterface is what an interface description says about its packets.
+// ngInterface holds the fields of an interface description that its packets need.
 type ngInterface struct {
 	link   uint32
 	snap   uint32

@@ -17,7 +17,7 @@ const (
 
 const (
 	byteOrderMagic = 0x1a2b3c4d
-	blockOverhead  = 12 // type, length, and the length again behind the body
+	blockOverhead  = 12 // type, length, and the length again after the body
 	enhancedHeader = 20 // interface, time, captured and wire length
 )
 
@@ -76,7 +76,7 @@ func sectionOrder(head []byte) (order, error) {
 	return little, damaged("section header with byte order mark % x", head[8:12])
 }
 
-// block handles one block; done says that it was a packet and rec is filled.
+// block handles one block; done reports that it was a packet and rec is filled.
 func (p *pcapng) block(in *input, kind uint32, size int64, rec *record) (done bool, err error) {
 	switch kind {
 	case blockSection, blockInterface, blockEnhanced, blockPacket, blockSimple:
@@ -128,7 +128,7 @@ func (p *pcapng) body(in *input, kind uint32, size int64) ([]byte, error) {
 	return block[8 : size-4], nil
 }
 
-// section starts a new section: interfaces are numbered anew in the file, and go on in our numbering.
+// section starts a new section: interface numbers restart in the file, and continue in ours.
 func (p *pcapng) section(body []byte) error {
 	if len(body) < 8 {
 		return damaged("section header of %d bytes", len(body)+blockOverhead)
@@ -160,7 +160,7 @@ func (p *pcapng) packet(body []byte, id uint32, rec *record) error {
 	captured := p.order.u32(body[12:])
 	rest := body[enhancedHeader:]
 	if uint64(captured) > uint64(len(rest)) {
-		return damaged("packet claims %d captured bytes in a block with room for %d", captured, len(rest))
+		return damaged("packet claims %d captured bytes in a block that holds %d", captured, len(rest))
 	}
 	rec.data = rest[:captured:captured]
 	rec.wire = max(int(p.order.u32(body[16:])), len(rec.data))
@@ -200,7 +200,7 @@ func (p *pcapng) simple(body []byte, rec *record) error {
 	return nil
 }
 
-// clampTime keeps a time inside of what an int64 of nanoseconds can say (the year 2262).
+// clampTime limits a time to the range of an int64 of nanoseconds (the year 2262).
 func clampTime(hi, lo uint64) int64 {
 	if hi != 0 || lo > math.MaxInt64 {
 		return math.MaxInt64

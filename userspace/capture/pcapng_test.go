@@ -84,7 +84,7 @@ func TestPcapngDamage(t *testing.T) {
 		{"binary clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(0x80|64)) }, ""},
 		{"length below header", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0) }, "block of type 0x6 claims a length of 8 bytes, at least 12 is possible"},
 		{"trailing length differs", func(w *ngWriter) { w.simple(payload(20, 0), 20); w.buf[len(w.buf)-4]++; w.buf[len(w.buf)-3]++ }, "block of type 0x3 has length 36 in front and 296 at its end"},
-		{"captured more than the block", func(w *ngWriter) { w.enhanced(0, 1, payload(8, 0), 8); w.buf[len(w.buf)-20]++ }, "packet claims 9 captured bytes in a block with room for 8"},
+		{"captured more than the block", func(w *ngWriter) { w.enhanced(0, 1, payload(8, 0), 8); w.buf[len(w.buf)-20]++ }, "packet claims 9 captured bytes in a block that holds 8"},
 		{"enhanced without header", func(w *ngWriter) { w.block(blockEnhanced, payload(16, 0)) }, "enhanced packet block of 28 bytes"},
 		{"obsolete without header", func(w *ngWriter) { w.block(blockPacket, payload(16, 0)) }, "packet block of 28 bytes"},
 		{"simple without header", func(w *ngWriter) { w.block(blockSimple, nil) }, "simple packet block of 12 bytes"},

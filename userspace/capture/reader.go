@@ -38,7 +38,7 @@ type record struct {
 	wire  int // bytes on the wire
 	link  uint32
 	iface uint32
-	out   bool // the capture says that this host sent it
+	out   bool // marked in the capture as sent by this host
 	// refuse, when set, names why the packet cannot be used although the file is intact.
 	refuse string
 }
@@ -163,7 +163,7 @@ func (r *Reader) Next(f *packet.Frame) error {
 	return r.err
 }
 
-// maxReasons bounds how many are told apart: they carry numbers from the file.
+// maxReasons bounds the number of distinct reasons, because they contain numbers from the file.
 const maxReasons = 32
 
 func (r *Reader) skip(rec *record) {
@@ -177,7 +177,7 @@ func (r *Reader) skip(rec *record) {
 	r.skipped[reason]++
 }
 
-// place says where in the file an error was met; the regular end passes as it is.
+// place adds the position in the file to an error, except io.EOF.
 func (r *Reader) place(err error, offset int64) error {
 	if err == io.EOF {
 		return err

@@ -21,8 +21,8 @@ func OpenAll(paths []string, stdin io.Reader) ([]Source, error) {
 	return sources, nil
 }
 
-// Concat reads one source after the other, in the order given, whatever their times are. A source that ends with an
-// error does not end the stream: the errors come together after the last packet, in place of io.EOF.
+// Concat reads one source after the other, in the order given, whatever their times are. A source that ends with an error does
+// not end the stream: all errors are returned together after the last packet, in place of io.EOF.
 func Concat(sources ...Source) Source {
 	return &concat{several: several{sources: sources}}
 }

@@ -10,7 +10,7 @@ import (
 // so a caller finishes its last window first and reports the error then.
 var ErrTruncated = errors.New("capture is cut off or damaged")
 
-// ErrFormat says that a file is no capture, or one of a kind that is not read here.
+// ErrFormat is returned for a file that is not a capture, or of an unsupported format.
 var ErrFormat = errors.New("not a pcap or pcapng capture")
 
 // Source is a stream of frames.

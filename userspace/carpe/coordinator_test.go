@@ -345,7 +345,7 @@ func TestResume(t *testing.T) {
 	}
 	again, err := other.Checkpoint()
 	if err != nil || len(again) != len(saved) {
-		t.Errorf("%d bytes are kept of %d, %v", len(again), len(kept), err)
+		t.Errorf("%d bytes are restored of %d, %v", len(again), len(saved), err)
 	}
 	a, b := n.answer(now), other.answer(now)
 	if rows := a.Body.Tables[0].Rows; len(rows) < 3 || !reflect.DeepEqual(rows, b.Body.Tables[0].Rows) {

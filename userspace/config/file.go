@@ -42,7 +42,7 @@ func Parse[T any](name, lacks string, text []byte, k Object[T]) (*T, error) {
 // MaxFile bounds what is read: a configuration is no data.
 const MaxFile = 1 << 20
 
-// Exposed says what is wrong with who may read or write the file; "" for nothing.
+// Exposed describes unsafe permissions of the file; "" if there are none.
 func Exposed(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func Exposed(path string) string {
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
-		return fmt.Sprintf("%s can be written by others (%v): whoever can decides what is measured; chmod 600 %s", path, mode, path)
+		return fmt.Sprintf("%s is writable by others (%v), who could change what is measured; chmod 600 %s", path, mode, path)
 	case mode&0o044 != 0:
 		return fmt.Sprintf("%s can be read by others (%v); chmod 600 %s", path, mode, path)
 	}
@@ -72,7 +72,7 @@ func Path(what string) Kind {
 	}}
 }
 
-// WriteSchema is the JSON schema of a file, for editors and for whoever generates configurations. defs are parts that it refers to by
+// WriteSchema is the JSON schema of a file, for editors and for generators of configurations. defs are parts that it refers to by
 // their $id, which makes it whole by itself; without them they are files beside it.
 func WriteSchema(k Kind, title string, defs map[string]any) ([]byte, error) {
 	s := k.Schema()

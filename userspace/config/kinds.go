@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// Kind is what a value may be: how it is read, and how the schema says it.
+// Kind is a type of values: how one is read, and its JSON schema.
 type Kind interface {
 	Decode(p *Parser, n *yaml.Node) (v any, ok bool)
 	Schema() map[string]any
@@ -23,7 +23,7 @@ type Kind interface {
 type Word struct {
 	What    string
 	Choices []string
-	Pattern string // of the schema; Check says the same
+	Pattern string // for the schema; Check must agree with it
 	Check   func(string) error
 }
 

@@ -25,12 +25,12 @@ type Parser struct {
 	depth    int
 }
 
-// Say complains of a node.
+// Say records an error at a node.
 func (p *Parser) Say(n *yaml.Node, format string, args ...any) {
 	p.Problems = append(p.Problems, Problem{p.File, max(1, n.Line), max(1, n.Column), bounded(fmt.Sprintf(format, args...))})
 }
 
-// Err is all that was said, in the order of the file: an *Error, or nil.
+// Err is all recorded errors, in the order of the file: an *Error, or nil.
 func (p *Parser) Err() error {
 	if len(p.Problems) == 0 {
 		return nil
@@ -44,14 +44,15 @@ func (p *Parser) Err() error {
 	return &Error{p.Problems}
 }
 
-// Read makes nodes of the text: one document. nil: it is none, as was said; lacks is what an empty file is said to lack.
+// Read parses the text, one document, to nodes. nil: an error was recorded; lacks names the required key in the error for an
+// empty file.
 func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	var doc, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(&doc)
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
-			p.Say(&more, "a second document begins here: a configuration is one")
+			p.Say(&more, "a second document begins here: a configuration is a single document")
 			return nil
 		}
 	}
@@ -99,7 +100,7 @@ func (p *Parser) enter(n *yaml.Node) *yaml.Node {
 		n = n.Alias
 	}
 	if p.depth++; p.depth > max(p.Depth, maxDepth) {
-		p.Say(n, "this is nested too deeply")
+		p.Say(n, "nested too deeply")
 		p.depth--
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 // ErrClosed is returned by Next when the run is over and everything was read.
 var ErrClosed = errors.New("feed closed")
 
-// Event is one thing that is said: exactly one field is set.
+// Event is one published item: exactly one field is set.
 type Event struct {
 	Run     *report.Run  // what runs, or what it became
 	Line    *report.Line // a finished window of an algorithm
@@ -36,20 +36,21 @@ type Subscription struct {
 	wait   bool
 	depth  int
 	signal chan struct{} // something changed: an event, or the end
-	room   chan struct{} // an event was taken
+	space  chan struct{} // an event was taken from a full queue
 
 	mu     sync.Mutex
 	queue  []Event
-	missed uint64 // events that were dropped and not yet told
+	missed uint64 // events that were dropped and not yet reported
 	total  uint64 // ... since the start
 	closed bool
 }
 
 // Options of a subscription.
 type Options struct {
-	Name  string // for whoever lists the subscribers; "" is not listed
+	Name  string // in the list of subscribers; "": not listed
 	Depth int    // events that may wait; 0: DefaultDepth
-	// Wait makes Publish wait for room instead of dropping. For readers that may hold everything up, as in a replay.
+	// Wait makes Publish block when the queue is full, instead of dropping events. For readers that may delay the run, as in a
+	// replay.
 	Wait bool
 }
 
@@ -61,7 +62,7 @@ func (h *Hub) Subscribe(o Options) *Subscription {
 	if o.Depth <= 0 {
 		o.Depth = DefaultDepth
 	}
-	s := &Subscription{hub: h, name: o.Name, wait: o.Wait, depth: o.Depth, signal: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	s := &Subscription{hub: h, name: o.Name, wait: o.Wait, depth: o.Depth, signal: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -122,7 +123,7 @@ func (h *Hub) Readers() []Reader {
 func (s *Subscription) offer(ctx context.Context, e Event) {
 	for !s.put(e) {
 		select {
-		case <-s.room:
+		case <-s.space:
 		case <-ctx.Done():
 			s.drop()
 		}
@@ -130,7 +131,7 @@ func (s *Subscription) offer(ctx context.Context, e Event) {
 	wake(s.signal)
 }
 
-// put appends; false when a subscription that is waited for has no room.
+// put appends; false if the queue of a subscription with Wait is full.
 func (s *Subscription) put(e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ func (s *Subscription) Next(ctx context.Context) (e Event, missed uint64, err er
 	for {
 		e, missed, ok, closed := s.take()
 		if ok {
-			wake(s.room)
+			wake(s.space)
 			return e, missed, nil
 		}
 		if closed {
@@ -222,7 +223,7 @@ func (s *Subscription) Leave() {
 	s.end()
 }
 
-// Finish ends the subscription behind what waits for it: that is read first, then ErrClosed.
+// Finish ends the subscription after its queued events: they are read first, then ErrClosed.
 func (s *Subscription) Finish() {
 	s.hub.without(s)
 	s.end()
@@ -244,7 +245,7 @@ func (s *Subscription) end() {
 	s.closed = true
 	s.mu.Unlock()
 	wake(s.signal)
-	wake(s.room)
+	wake(s.space)
 }
 
 func wake(ch chan struct{}) {

@@ -1,4 +1,4 @@
-// Package gathered makes one finding of those that many hosts have of the same cause: by kind, and by what it is about. A coordinator puts them out as its own.
+// Package gathered merges the findings of many hosts on the same cause, by kind and subject, into one, which a coordinator publishes as its own.
 package gathered
 
 import (
@@ -16,13 +16,13 @@ import (
 
 // Times of gathering.
 const (
-	// stale: a host that has said nothing for so long has no findings. Agents tell theirs every 20 s.
+	// stale: a host that has been silent for this long has no findings. Agents send theirs every 20 s.
 	stale = 70 * time.Second
 	// settle is how long a finding waits for other hosts before it begins: their windows end within a second, and agents look every 2 s.
 	settle = 5 * time.Second
 )
 
-// Bounds of what is kept, whatever hosts say.
+// Bounds of the stored findings, whatever hosts send.
 const (
 	mostHosts  = 1 << 17
 	mostJoined = 1024 // findings of all hosts together
@@ -31,9 +31,9 @@ const (
 	mostNames  = 5 // hosts that a sentence names
 )
 
-// Gatherer holds what hosts have found. It is safe for concurrent use.
+// Gatherer holds the findings of hosts. It is safe for concurrent use.
 type Gatherer struct {
-	// Links names the links that are suspect of a finding; nil: nobody knows paths.
+	// Links returns the suspect links of a finding; nil: no paths are configured.
 	Links func(finding.Finding) []string
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ type host struct {
 	at       time.Time
 }
 
-// New holds nothing yet.
+// New returns a Gatherer without findings.
 func New() *Gatherer {
 	return &Gatherer{hosts: map[string]*host{}, first: map[string]time.Time{}, begun: map[string]int64{}}
 }
@@ -74,7 +74,7 @@ func (g *Gatherer) Put(name string, findings []finding.Finding, subjects []strin
 	g.hosts[name] = h
 }
 
-// bounded takes of a host's finding what an agent could have said.
+// bounded cuts a host's finding to the sizes that an agent writes.
 func bounded(f finding.Finding, now time.Time) finding.Finding {
 	for _, text := range []*string{&f.Because, &f.Next, &f.What} {
 		*text = cut(*text, mostText)
@@ -131,7 +131,7 @@ func local(s finding.Subject) bool {
 // Open are the findings that go on, those of one cause as one, the gravest first.
 func (g *Gatherer) Open(now time.Time) []finding.Finding {
 	list := g.open(now)
-	if g.Links != nil { // without the lock: whoever knows paths has one of its own
+	if g.Links != nil { // without the lock: the owner of the paths has one of its own
 		for i := range list {
 			list[i].Links = g.Links(list[i])
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-// The initial value follows the load where nobody has set it. It is one of a bank, and changes while that is closed.
+// The initial value follows the load unless it is configured. Each bank has its own, which changes while the bank is closed.
 
 const mostInitial = 1_000_000
 
@@ -56,8 +56,8 @@ func (w *Ways) initialOf(bank int) uint64 {
 	return w.initials[bank]
 }
 
-// Adapt chooses the initial value of a closed bank for its next window: the smallest with which as many packets as came now would
-// lead to wanted second passes. unit is what an initial value of one packet is.
+// Adapt chooses the initial value of a closed bank for its next window: the smallest with which as many packets as in this window
+// would cause at most wanted second passes. unit is the initial value of one packet.
 func (w *Ways) Adapt(bank int, t *Table, passes, wanted, unit float64) error {
 	if !w.Adapts || t.Entries == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// contest is what flows compete with in a window: rivals, and the values of single entries, over all CPUs.
+// contest holds the counters that flows compete with in a window: rivals, and the values of single entries, over all CPUs.
 type contest struct {
 	rivals  []rival
 	values  []float64 // sorted
@@ -20,17 +20,18 @@ const (
 	contestRivals = 16
 )
 
-// absent is the share of flows without an entry for which a bound on flows of a size is told.
+// absent is the share of flows of a size that may be without an entry, at the size that is reported as the bound.
 const absent = 0.05
 
 // UnseenAmong is what Table.Unseen is to be where so many units of flows without an entry went by, which take entries from those that
 // have one.
 //
-// A flow of x units, evenly spread, finds a rival of value sqrt(i^2 + (r^2 - i^2) s) at the part s of the window, i being the initial
-// value: by one packet in v + 1 an entry goes from v to v + 1, so that its square grows with time. A unit gets the entry with 1 over that value and one. From then on the entry
-// has c, which grows with the flow's own units; so many units of others look at it in a window as come to one entry of a way, and
-// one of them takes it with 1/(c + 1) if its other entry is not smaller: if that of a way's entries drawn at random, as they are at the end
-// and grown like that too, is c or more. Whoever has lost the entry begins again.
+// A flow of x units, evenly spread, finds a rival of value sqrt(i^2 + (r^2 - i^2) s) at the part s of the window, i being the
+// initial value: by one packet in v + 1 an entry goes from v to v + 1, so that its square grows with time. A unit gets the entry
+// with 1 over that value and one. From then on the entry has c, which grows with the flow's own units; so many units of others
+// look at it in a window as come to one entry of a way, and one of them takes it with 1/(c + 1) if its other entry is not
+// smaller: if that of a way's entries drawn at random, as they are at the end and grown like that too, is c or more. A flow that
+// has lost its entry starts over.
 func (w *Ways) UnseenAmong(unmatched float64) float64 {
 	c := &w.contest
 	if c.entries == 0 {

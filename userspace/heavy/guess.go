@@ -2,8 +2,8 @@ package heavy
 
 import "math"
 
-// Entries note in the upper bits of their counters with which value they were taken (bpf/include/ways.h): a part of the estimate that
-// stands for what the flow had sent before, which is as random as a dice is.
+// Entries record in the upper bits of their counters the value at which they were taken (bpf/include/ways.h): the part of the
+// estimate that stands for the flow's earlier packets, whose number is random.
 
 const (
 	noteAt    = 54
@@ -55,7 +55,7 @@ func admitted(value, most float64) Guess {
 // what others compete with now. All of it may be a guess.
 func Unnoted(estimate, smallest float64) Guess { return admitted(min(estimate, smallest), estimate) }
 
-// plus another admission.
+// plus adds another admission.
 func (g Guess) plus(o Guess) Guess {
 	o.Mean += g.Mean
 	o.most += g.most
@@ -78,18 +78,18 @@ func gamma(mean, variance float64) (low, high float64) {
 	return at(-normal), at(normal)
 }
 
-// Admissions that it is of.
+// Admissions is the number of admissions in the guess.
 func (g Guess) Admissions() float64 { return float64(g.admissions) }
 
 // Deviation is the standard error of an estimate with this guess in it.
 func (g Guess) Deviation() float64 { return math.Sqrt(g.variance) }
 
-// Counted is what of an estimate was counted packet by packet: the flow has at least as much.
+// Counted is the part of an estimate that was counted packet by packet: a lower bound of the flow.
 func (g Guess) Counted(estimate float64) float64 {
 	return max(0, estimate-g.most+float64(g.admissions))
 }
 
-// Bounds are the upper end of the interval, and what is certain. They stand where little is known of how a flow came to its entry.
+// Bounds are the counted part, and the upper end of the interval. They are used where little is known of a flow's admission.
 func (g Guess) Bounds(estimate float64) (least, most float64) {
 	_, high := g.Interval(estimate)
 	return g.Counted(estimate), high

@@ -1,6 +1,6 @@
-// Package heavy is what the heavy-hitter algorithms share in userspace: flow keys and their words (bpf/include/key.h),
-// the records of PRECISION's ways (bpf/include/ways.h), lists of the largest, and plain Go references that know no memory
-// rules: Space-Saving, RAP, MST and RHHH.
+// Package heavy is the userspace code that the heavy-hitter algorithms share: flow keys and their words (bpf/include/key.h), the
+// records of PRECISION's ways (bpf/include/ways.h), lists of the largest flows, and plain Go reference algorithms without the
+// memory rules of a switch: Space-Saving, RAP, MST and RHHH.
 package heavy
 
 import (
@@ -28,7 +28,7 @@ const (
 
 const addrs = Src | Dst
 
-// FiveTuple names a flow.
+// FiveTuple is the key of a flow.
 const FiveTuple = addrs | SrcPort | DstPort | Proto
 
 // Family of the packets that have a key: enum key_family.
@@ -47,7 +47,7 @@ const KeyWords = 5
 // Key is a flow's key as the data plane keeps it. Words that the family does not use are zero.
 type Key [KeyWords]uint64
 
-// Spec says which packets have which key.
+// Spec defines the key of a packet.
 type Spec struct {
 	Fields Fields
 	Family Family
@@ -188,7 +188,7 @@ func halves(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-// Clean drops the words behind those that the key's family uses: an entry that changes hands keeps them.
+// Clean clears the words after those that the key's family uses: an entry that another flow takes over keeps old ones.
 func (s Spec) Clean(k Key) Key {
 	used := s.Words()
 	if s.IsV4(k) {
@@ -198,7 +198,7 @@ func (s Spec) Clean(k Key) Key {
 	return k
 }
 
-// IsV4 tells the family of a key.
+// IsV4 reports whether a key is of IPv4.
 func (s Spec) IsV4(k Key) bool {
 	if !s.tagged() {
 		return true

@@ -16,14 +16,14 @@ import (
 // ErrPlan is wrapped when a plan cannot be made.
 var ErrPlan = errors.New("a plan for heavy hitters")
 
-// Load is what a plan is made for.
+// Load is the traffic and memory that a plan is made for.
 type Load struct {
 	Packets float64 // of a window, on one CPU
 	CPUs    int
 	Memory  int64 // bytes
 }
 
-// leastEntries make a table worth having.
+// leastEntries is the smallest useful size of a table.
 const leastEntries = 64
 
 // ReadLoad reads the arguments of `xdpmon plan`.
@@ -90,7 +90,7 @@ func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
 		},
 		Notes: []string{
 			fmt.Sprintf("use it: xdpmon attach IFACE --algo %s --set %s.entries=%d", w.Prefix, w.Prefix, w.Entries),
-			"assumed: packets are spread evenly over the CPUs, and nobody is heavy: then counters are smaller. --extra cpus=, window= change the load.",
+			"assumed: packets are spread evenly over the CPUs, and no flow is heavy: heavy flows make the other counters smaller. --extra cpus=, window= change the load.",
 		},
 	}, nil
 }

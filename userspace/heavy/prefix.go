@@ -24,7 +24,7 @@ func (p Prefix) String() string {
 // Bits of both dimensions: the depth in the hierarchy.
 func (p Prefix) Bits() int { return max(p.Src.Bits(), 0) + max(p.Dst.Bits(), 0) }
 
-// IsV4 tells the family.
+// IsV4 reports whether the prefix is of IPv4.
 func (p Prefix) IsV4() bool {
 	return p.Src.IsValid() && p.Src.Addr().Is4() || p.Dst.IsValid() && p.Dst.Addr().Is4()
 }

@@ -33,7 +33,7 @@ func rivalsOf(counters [][]uint64, floor float64) (list []rival) {
 	return list
 }
 
-// compete works out what a flow without an entry is up against.
+// compete computes the counters that a flow without an entry competes with.
 func (t *Table) compete(rivals []rival) {
 	sum := 0.0
 	for _, r := range rivals {

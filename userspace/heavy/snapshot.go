@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// The words of a table in a snapshot: one row a key in the keys' order, and what is known of all of them.
+// The words of a table in a snapshot: one row per key in the keys' order, and the values common to all.
 const (
 	tableWords = "table"
 	stateWords = "state"
@@ -53,7 +53,7 @@ func TableOf(r *snapshot.Reader) *Table {
 			}
 		}
 		if _, twice := t.Counts[key]; twice || f[0] > mostCounted || f[5] > mostCounted {
-			r.Refuse("an entry that is there twice, or has %g", f[0])
+			r.Refuse("a duplicate entry, or one with %g", f[0])
 			return t
 		}
 		t.Counts[key] = f[0]

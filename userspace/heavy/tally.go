@@ -2,7 +2,7 @@ package heavy
 
 import "github.com/xdpmon/xdpmon/userspace/packet"
 
-// Tally counts every flow: what oracles of tables that cannot are held against.
+// Tally counts every flow: the truth for tables that cannot.
 type Tally struct {
 	Spec   Spec
 	Bytes  bool // else packets
@@ -29,5 +29,5 @@ func (t *Tally) Packet(p *packet.Packet) {
 	t.Total += units
 }
 
-// Forget begins anew; what was counted belongs to whoever has it.
+// Forget starts with empty counts; maps that were returned before stay valid.
 func (t *Tally) Forget() { t.Counts, t.Total = map[Key]float64{}, 0 }

@@ -41,7 +41,7 @@ type Ways struct {
 	Initial   uint64
 	Subtract  bool // estimates are without the initial value
 	Noted     bool // entries note the value that they were taken with
-	Adapts    bool // Initial is where it begins: Adapt changes it by window
+	Adapts    bool // Adapt changes the initial value by window, starting with Initial
 	arrays    map[string]*maps.Array
 	starts    *maps.Array // initial values of both banks
 	contest   contest     // of the bank that was read last
@@ -121,7 +121,7 @@ func (w *Ways) Bind(set *maps.Set) error {
 // Table is what the ways of all CPUs held at the end of a window.
 type Table struct {
 	Counts   map[Key]float64 // estimates, CPUs and ways added up
-	Guesses  map[Key]Guess   // what is uncertain in them; none where entries note nothing
+	Guesses  map[Key]Guess   // their uncertain parts; empty if entries do not record admissions
 	Absent   map[Key]float64 // merged tables: what hosts without an entry for the key may have had of it, at most
 	Records  int             // entries that hold a key
 	Entries  int             // of the CPUs that counted anything
@@ -157,7 +157,7 @@ func (w *Ways) atRest(bank int) bool {
 	return true
 }
 
-// table is what the rows of a bank's ways say, by CPU.
+// table are the rows of a bank's ways, by CPU.
 func (w *Ways) table(bank int, words map[string][][]uint64) *Table {
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
 	w.contest = contest{start: float64(t.Initial)}

@@ -119,13 +119,13 @@ func (c *config) instances() int {
 	return 1
 }
 
-// stackable says why stacking has no room; nil when it has.
+// stackable returns why stacking is impossible; nil if it is possible.
 func (c *config) stackable() error {
 	if c.ways.Spec.Fields == heavy.Src|heavy.Dst {
-		return errors.New("stacking counts one address: an instance of every pair of levels has no room in 20 stages. Choose random-prefix")
+		return errors.New("stacking counts one address: an instance for every pair of levels does not fit 20 stages. Choose random-prefix")
 	}
 	if n := c.stackLevels(); n < 1 || n > maxStack {
-		return fmt.Errorf("stacking has room for 1 to %d levels above %d bits, %d are asked for: IPv4 in bytes or nibbles, "+
+		return fmt.Errorf("stacking supports 1 to %d levels above %d bits, %d are asked for: IPv4 in bytes or nibbles, "+
 			"IPv6 (hhh.family=6) in bytes with hhh.bits6 up to 64 or in nibbles up to 36. Choose random-prefix for more", maxStack, exactBits, n)
 	}
 	return nil

@@ -12,7 +12,7 @@ const Name = "hhh"
 
 func init() { algo.Register(descriptor()) }
 
-// losses are what a window can lack, by the names of algo.Result.Lost.
+// losses describe the entries of algo.Result.Lost.
 var losses = map[string]string{
 	"other_family":          "segments of the address family that is not measured",
 	"recirculation_refused": "second passes that the budget refused: counts are too small",
@@ -53,7 +53,7 @@ more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to wha
 
 var params = []algo.Param{
 	{Key: "method", Type: algo.Enum, Default: auto, Choices: []string{auto, "random-prefix", "stacking"},
-		Help: "one instance for a random level, or one for each; auto: stacking where hhh.family is 4 or 6 and it has room"},
+		Help: "one instance for a random level, or one for each; auto: stacking where hhh.family is 4 or 6 and its levels fit"},
 	{Key: "dimension", Type: algo.Enum, Default: "src", Choices: []string{"src", "dst", "both"}, Help: "address whose prefixes are counted"},
 	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4 unless this is 6"},
 	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble"}, Help: "bits from one level to the next: 8 or 4"},

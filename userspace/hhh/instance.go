@@ -22,8 +22,8 @@ type instance struct {
 	stack  stack
 	counts *maps.Array
 	words  []uint64
-	judged bool          // there is an oracle
-	found  []heavy.Heavy // in the last window: the oracle judges them
+	judged bool          // an oracle compares found with the truth
+	found  []heavy.Heavy // in the last window, for the oracle
 }
 
 // New implements algo.Config.
@@ -262,7 +262,7 @@ func (c *config) enclose(t *report.Table) {
 }
 
 // deviation: of N packets each was counted with probability 1/draws, so draws times the count has the variance N (draws - 1);
-// bytes come in packets of the mean size. What came before the prefix was admitted is geometric, as in precision.
+// bytes arrive in packets of the mean size. The number of packets before the prefix was admitted is geometric, as in precision.
 func (c *config) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
 	v4 := h.Prefix.IsV4()
 	if h.Prefix == c.root(v4) || c.stacking && h.Prefix.Bits() <= exactBits {

@@ -14,7 +14,7 @@ func (m margin) spread(o margin) margin {
 	return margin{math.Hypot(m.below, o.below), math.Hypot(m.above, o.above)}
 }
 
-// turned is the margin of what is taken off.
+// turned is the margin of a subtracted estimate.
 func (m margin) turned() margin { return margin{m.above, m.below} }
 
 // drawn is the margin of a prefix whose packets are counted with probability 1/draws. What was counted at its level is known but for what

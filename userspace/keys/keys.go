@@ -1,6 +1,6 @@
-// Package keys is the trust between agents and coordinators: an authority of one's own, which signs certificates for names, and says which of
-// them count no more. A certificate says who somebody is (common name) and what (organisational unit); the key usages say the same to TLS,
-// so that an agent can never serve as a coordinator.
+// Package keys manages the certificates of agents and coordinators: a private authority, which signs certificates for names and publishes a
+// CRL. A certificate contains name (common name) and role (organisational unit); its key usages match the role, so that an agent can never
+// serve as a coordinator.
 package keys
 
 import (
@@ -50,7 +50,7 @@ var (
 	ErrMissing = errors.New("it is not there")
 )
 
-// Folder holds an authority and what it has signed. Its keys are 0600, the folder is 0700.
+// Folder holds an authority and the certificates that it has signed. Its keys are 0600, the folder is 0700.
 type Folder struct {
 	Path string
 	Now  func() time.Time
@@ -105,8 +105,8 @@ func (f Folder) template(role, name string, hosts []string) (*x509.Certificate, 
 	return t, nil
 }
 
-// Renew replaces key and certificate of a name by new ones with the same contents. The old certificate counts until it expires or is
-// revoked.
+// Renew replaces key and certificate of a name by new ones with the same contents. The old certificate is valid until it expires or
+// is revoked.
 func (f Folder) Renew(name string, days int) error {
 	old, err := f.read(name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f Folder) Renew(name string, days int) error {
 	return f.sign(name, template, template, days, true)
 }
 
-// Revoke makes the certificates of a name that are in the folder count no more.
+// Revoke adds the certificates of a name in the folder to the CRL.
 func (f Folder) Revoke(name string) error {
 	c, err := f.read(name)
 	if err != nil {
@@ -140,7 +140,7 @@ type Entry struct {
 	Revoked    bool
 }
 
-// List says what there is.
+// List lists the certificates.
 func (f Folder) List() ([]Entry, error) {
 	files, err := filepath.Glob(f.file("*" + certificates))
 	if err != nil || len(files) == 0 {
@@ -219,7 +219,7 @@ func (f Folder) sign(name string, template, subject *x509.Certificate, days int,
 	return nil
 }
 
-// write puts a file there whole or not at all.
+// write writes a file atomically.
 func write(path, kind string, der []byte, mode fs.FileMode) error {
 	tmp := path + ".tmp"
 	if err := os.WriteFile(tmp, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
@@ -284,7 +284,7 @@ func readPEM(path, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// revoke writes the list anew, with one more certificate if there is one.
+// revoke rewrites the CRL, with one more certificate if one is given.
 func (f Folder) revoke(c *x509.Certificate) error {
 	fail := func(err error) error { return fmt.Errorf("revoke: %w", err) }
 	ca, key, err := f.authority()

@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// Files are what one side of a connection needs. They are read again when they change: what is renewed or revoked counts from then on.
+// Files are the key files of one side of a connection. They are read again when they change, so renewals and revocations take effect
+// without a restart.
 type Files struct {
 	CA          string // the authority's certificate
 	Certificate string
 	Key         string
-	Revoked     string // "" : nobody is
+	Revoked     string // CRL; "": none
 }
 
 // Holder uses the files. It is safe for concurrent use.
@@ -32,10 +33,10 @@ type Holder struct {
 	listed  stamps
 }
 
-// Soon is when a certificate's end is worth saying.
+// Soon is the remaining validity of a certificate from which on its expiry is reported.
 const Soon = 30 * 24 * time.Hour
 
-// stamps tell whether files have changed.
+// stamps detect changes of files.
 type stamps [2]struct {
 	at   time.Time
 	size int64
@@ -78,7 +79,7 @@ func Hold(f Files) (*Holder, error) {
 	return h, nil
 }
 
-// issued refuses a certificate that the other end, with the same authority, would not believe whatever the time.
+// issued refuses a certificate that a peer with the same authority would reject at any time.
 func (h *Holder) issued(c *tls.Certificate) error {
 	between := x509.NewCertPool()
 	for _, der := range c.Certificate[1:] {
@@ -94,7 +95,7 @@ func (h *Holder) issued(c *tls.Certificate) error {
 	return err
 }
 
-// Trouble is what is wrong with the own certificate's time, or soon will be; "" for nothing.
+// Trouble describes a certificate of this side that is not valid now, or expires soon; "" if neither.
 func (h *Holder) Trouble(now time.Time) string {
 	c, err := h.certificate()
 	if err != nil {
@@ -103,16 +104,16 @@ func (h *Holder) Trouble(now time.Time) string {
 	from, until := c.Leaf.NotBefore.UTC().Format(time.RFC3339), c.Leaf.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(c.Leaf.NotBefore):
-		return fmt.Sprintf("the certificate is good from %s on, and it is %s here: nobody accepts it, or this host's clock is wrong", from, now.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the certificate is valid from %s on, and it is %s here: peers refuse it, unless this host's clock is wrong", from, now.UTC().Format(time.RFC3339))
 	case now.After(c.Leaf.NotAfter):
-		return fmt.Sprintf("the certificate has expired on %s, and nobody accepts it: `xdpmon-coordinator keys renew %s`", until, c.Leaf.Subject.CommonName)
+		return fmt.Sprintf("the certificate has expired on %s, and peers refuse it: `xdpmon-coordinator keys renew %s`", until, c.Leaf.Subject.CommonName)
 	case c.Leaf.NotAfter.Sub(now) < Soon:
 		return fmt.Sprintf("the certificate expires on %s: `xdpmon-coordinator keys renew %s`", until, c.Leaf.Subject.CommonName)
 	}
 	return ""
 }
 
-// certificate is the pair of the moment. One that cannot be read while it is replaced is the one before.
+// certificate is the current key pair; the previous one while the files are being replaced.
 func (h *Holder) certificate() (*tls.Certificate, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +130,7 @@ func (h *Holder) certificate() (*tls.Certificate, error) {
 	return &h.pair, nil
 }
 
-// list reads what was revoked. A list that cannot be read revokes what the one before did.
+// list reads the CRL. If it is unreadable the previous one stays in force.
 func (h *Holder) list() error {
 	if h.files.Revoked == "" {
 		return nil
@@ -148,10 +149,10 @@ func (h *Holder) list() error {
 	return nil
 }
 
-// Refresh looks whether the list of what was revoked has changed.
+// Refresh reads the CRL if it has changed.
 func (h *Holder) Refresh() error { return h.list() }
 
-// Revoked reports whether a serial number (hexadecimal) counts no more.
+// Revoked reports whether a serial number (hexadecimal) is revoked.
 func (h *Holder) Revoked(serial string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,13 +168,13 @@ func (h *Holder) Until() (time.Time, string) {
 	return c.Leaf.NotAfter, c.Leaf.Subject.CommonName
 }
 
-// Errors of whoever is at the other end.
+// Errors in the peer's certificate.
 var (
 	ErrRole    = errors.New("its certificate is for another role")
 	ErrRevoked = errors.New("its certificate was revoked")
 )
 
-// Peer says whose certificate it is that the other end has shown, and refuses other roles and what was revoked.
+// Peer returns the name in the peer's certificate, and refuses other roles and revoked certificates.
 func (h *Holder) Peer(s *tls.ConnectionState, role string) (name, serial string, err error) {
 	if len(s.PeerCertificates) == 0 {
 		return "", "", errors.New("no certificate")
@@ -189,20 +190,21 @@ func (h *Holder) Peer(s *tls.ConnectionState, role string) (name, serial string,
 	return name, serial, nil
 }
 
-// Client is for whoever connects to a coordinator.
+// Client is the TLS configuration of an agent that connects to a coordinator.
 func (h *Holder) Client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: h.pool,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return h.certificate() },
 		VerifyConnection:     h.verify(Coordinator)}
 }
 
-// Server is for a coordinator. Who an agent is, Peer says later: its role is looked at there.
+// Server is the TLS configuration of a coordinator. Peer checks name and role of an agent after the handshake.
 func (h *Holder) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ClientCAs: h.pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate() }}
 }
 
-// Web is for a listener of pages and metrics: whoever has a certificate of the authority that was not revoked may ask, whatever its role.
+// Web is the TLS configuration of a listener of pages and metrics: every certificate of the authority that is not revoked is accepted,
+// whatever its role.
 func (h *Holder) Web() *tls.Config {
 	c := h.Server()
 	c.VerifyConnection = func(s tls.ConnectionState) error {

@@ -20,7 +20,8 @@ const (
 	mostRecords = 64  // of one answer that are read
 )
 
-// cache is what answers have resolved to addresses: the latest name of each. The one that was named longest ago is forgotten first.
+// cache maps addresses to the latest name that an answer has resolved to each. The entry that was updated longest ago is evicted
+// first.
 type cache struct {
 	mu     sync.Mutex
 	most   int
@@ -44,7 +45,7 @@ func newCache(entries int) *cache {
 	return &cache{most: entries, names: map[netip.Addr]*list.Element{}, order: list.New()}
 }
 
-// name is the address' latest, unless that is too old.
+// name returns the latest name of an address, unless it is too old.
 func (c *cache) name(a netip.Addr) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +89,8 @@ func (c *cache) stats() Stats {
 	return s
 }
 
-// learn reads an answer. Only what the question's own name leads to, through aliases, is believed: an answer cannot name addresses of its own choice
-// under a name that nobody asked for.
+// learn reads an answer. It uses only records that the question's name leads to, through aliases, so that an answer cannot add addresses under a
+// name that was not asked for.
 func (c *cache) learn(msg []byte, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +169,7 @@ func (c *cache) named(a netip.Addr, name string, ttl uint32, now int64) {
 	c.put(a, name, ttl, now)
 }
 
-// lower is the name as it is compared: DNS knows no case (RFC 4343).
+// lower is the name in lower case, for comparisons: DNS ignores case (RFC 4343).
 func lower(n dnsmessage.Name) string {
 	b := n.Data[:n.Length]
 	out := make([]byte, len(b))

@@ -14,10 +14,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-// mostBytes of a database: it is read into memory, since one that is mapped and then truncated by whoever replaces it would end the process (SIGBUS).
+// mostBytes of a database: it is read into memory, since a mapped file that is truncated while it is replaced would end the process (SIGBUS).
 const mostBytes = 512 << 20
 
-// ErrDatabase is wrapped by errors of files that are no database.
+// ErrDatabase is wrapped in errors of files that are not a database.
 var ErrDatabase = errors.New("no database in MaxMind's format")
 
 // database is a file of the user's, read again when it changes.
@@ -25,7 +25,7 @@ type database struct {
 	path   string
 	warn   func(format string, args ...any)
 	reader atomic.Pointer[maxminddb.Reader]
-	info   os.FileInfo // as it was read
+	info   os.FileInfo // of the version that was read
 	failed string      // why it was not read again
 }
 
@@ -95,7 +95,7 @@ func judge(r *maxminddb.Reader) error {
 	return fmt.Errorf("its type is %.60q: no autonomous system and no country in its first %d networks", r.Metadata.DatabaseType, n)
 }
 
-// reload reads a file again that has changed. One that cannot be read changes nothing.
+// reload reads a file that has changed. If it is unreadable the previous content stays in use.
 func (d *database) reload() {
 	info, err := os.Stat(d.path)
 	if err == nil && os.SameFile(info, d.info) && info.ModTime().Equal(d.info.ModTime()) && info.Size() == d.info.Size() {
@@ -109,7 +109,7 @@ func (d *database) reload() {
 		d.failed = ""
 	case err.Error() != d.failed:
 		d.failed = err.Error()
-		d.warn("database of names changed and cannot be read, keeping the one that was read before: %v", err)
+		d.warn("database of names changed and is unreadable, keeping the previous one: %v", err)
 	}
 }
 

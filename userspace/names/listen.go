@@ -79,7 +79,7 @@ func prepare(fd int) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: etherAll<<8 | etherAll>>8}))
 }
 
-// filter lets UDP from port 53 through that says it is an answer with records, whole (no fragment), without IPv6 extension headers.
+// filter passes UDP from port 53 that is marked as an answer with records, not fragmented, without IPv6 extension headers.
 func filter() []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 0, Size: 1},
@@ -112,7 +112,7 @@ func (l *Listener) Feed(n *Names) {
 	}
 }
 
-// On says which interfaces' answers are read. Until it is called none are.
+// On sets the interfaces whose answers are read. Until it is called none are.
 func (l *Listener) On(indexes ...int) {
 	if l == nil {
 		return
@@ -164,7 +164,7 @@ func (l *Listener) run() {
 // epoch is when the clock of live answers begins.
 var epoch = time.Now()
 
-// Dropped are answers for which there was no room: more arrived than are read. The kernel's own counter begins again with each question.
+// Dropped are answers that arrived faster than they were read. The kernel's own counter is reset by each query.
 func (l *Listener) Dropped() uint64 {
 	if l == nil {
 		return 0

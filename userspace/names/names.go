@@ -22,7 +22,7 @@ type Options struct {
 	Services bool     // name ports
 	DNS      bool     // learn from answers that Frame and Packet are given
 	Files    []string // databases in MaxMind's format
-	Entries  int      // addresses whose names from DNS are kept; 0: DefaultEntries
+	Entries  int      // most addresses whose names from DNS are stored; 0: DefaultEntries
 	Warn     func(format string, args ...any)
 	Learned  *Names // whose names from DNS are taken over
 }
@@ -86,7 +86,7 @@ func (n *Names) Close() {
 	}
 }
 
-// SetGuests says whose addresses are whose.
+// SetGuests sets the addresses of guests.
 func (n *Names) SetGuests(guests map[netip.Addr]report.Guest) {
 	if n != nil {
 		n.guests.Store(&guests)
@@ -290,7 +290,7 @@ type Stats struct {
 	Answers   uint64 `json:"answers"`   // read
 	Malformed uint64 `json:"malformed"` // of these: not DNS, cut, or without an end
 	Learned   uint64 `json:"learned"`   // addresses with a name, renewed ones included
-	Evicted   uint64 `json:"evicted"`   // addresses that were forgotten for want of room
+	Evicted   uint64 `json:"evicted"`   // addresses that were evicted because the table was full
 	Entries   int    `json:"entries"`   // addresses with a name now
 }
 

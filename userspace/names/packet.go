@@ -12,7 +12,7 @@ const (
 	udpHeader   = 8
 )
 
-// network is the IP packet in a frame; nil where there is none behind an Ethernet header and two VLAN tags.
+// network is the IP packet in a frame; nil if none follows an Ethernet header and at most two VLAN tags.
 func network(f *packet.Frame) []byte {
 	b := f.Data
 	if f.Link == packet.LinkRaw {

@@ -1,6 +1,6 @@
 package names
 
-// services are the names of ports that servers listen on, as IANA registers them or as everybody calls them. Ports that nobody is known by have none:
+// services are the names of ports that servers listen on, as IANA registers them or as commonly used. Ports without a well-known service have none:
 // clients' ports are chosen from 32,768 on.
 var services = map[uint16]string{
 	20: "ftp-data", 21: "ftp", 22: "ssh", 23: "telnet", 25: "smtp", 37: "time", 43: "whois", 49: "tacacs", 53: "dns", 67: "dhcp", 68: "dhcp-client", 69: "tftp", 70: "gopher",

@@ -19,8 +19,8 @@ type DecodeOptions struct {
 
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
-// Decode reads a frame into p, overwriting all of it. It never fails: what could not be read is not Valid, and the
-// reason says why. Lengths come from the IP header, never from what was captured.
+// Decode reads a frame into p, overwriting all of it. It never fails: fields that could not be read are not Valid, and the reason
+// is returned. Lengths come from the IP header, never from what was captured.
 func Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
 	d := decoders.Get().(*Decoder)
 	reason := d.Decode(f, opts, p)
@@ -60,11 +60,11 @@ func (d *Decoder) Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
 	return reason
 }
 
-// advance moves the cursor, if need be behind the captured bytes: the next header is then truncated.
+// advance moves the cursor, possibly beyond the captured bytes: the next header is then truncated.
 func (d *Decoder) advance(n int) {
 	d.off += n
 	d.data = d.data[min(n, len(d.data)):]
 }
 
-// far says that the cursor is where no header is looked for any more.
+// far reports whether the cursor is beyond the offset up to which headers are parsed.
 func (d *Decoder) far() bool { return d.off > MaxOffset }

@@ -44,7 +44,7 @@ func (d *Decoder) ip(f family, p *Packet) Reason {
 	return d.transport(p)
 }
 
-// network starts a packet's network layer: what an outer header said ends with it.
+// network starts a packet's network layer, and clears the fields of an outer one.
 func (p *Packet) network(src, dst netip.Addr, proto uint8) {
 	p.Valid = p.Valid&(VLAN|Tunnel|IsEgress|Aggregate) | IP
 	p.Src, p.Dst, p.Proto = src, dst, proto
@@ -53,7 +53,7 @@ func (p *Packet) network(src, dst netip.Addr, proto uint8) {
 	p.TSVal, p.TSEcr, p.AppID = 0, 0, 0
 }
 
-// class keeps what the outermost header said.
+// class keeps the traffic class of the outermost header.
 func (p *Packet) class(tos uint8) {
 	if !p.Has(Tunnel) {
 		p.TOS = tos

@@ -21,7 +21,7 @@ const (
 )
 
 const (
-	tcpOptionsSmallest = 12 // bytes of options below which there is no room for a padded timestamp option
+	tcpOptionsSmallest = 12 // bytes of options below which a padded timestamp option does not fit
 	tcpTimestampOption = 10 // bytes
 
 	// kinds: RFC 9293, section 3.1; RFC 7323
@@ -51,8 +51,8 @@ func (d *Decoder) transport(p *Packet) Reason {
 	return NoTransport
 }
 
-// payload is how long the payload behind a transport header at the cursor is: what the IP header promises, but no byte that
-// was not on the wire. A packet that is shorter than its IP header says is dropped by its receiver.
+// payload is the length of the payload after a transport header at the cursor, by the IP header, but at most the bytes on the
+// wire. A packet that is shorter than its IP header states is dropped by its receiver.
 func (d *Decoder) payload(header int) uint32 {
 	return uint32(max(0, min(d.l4len-header, d.wire-d.off-header)))
 }
@@ -139,7 +139,7 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	return Parsed
 }
 
-// begin is what tells payloads apart: parse_begin of bpf/include/parse.h.
+// begin is a hash that distinguishes payloads: parse_begin of bpf/include/parse.h.
 func begin(payload []byte, length uint32) (sum uint64) {
 	const short, long = 8, 32
 	factors := [...]uint64{1, 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0x632be59bd9b4e019}

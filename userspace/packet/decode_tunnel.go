@@ -61,7 +61,7 @@ func (p *Packet) enter() {
 	}
 }
 
-// tunnel recognises a tunnel at the cursor and moves behind its header.
+// tunnel recognises a tunnel at the cursor and moves past its header.
 func (d *Decoder) tunnel(p *Packet) inner {
 	if p.Has(Fragment) {
 		return innerNone

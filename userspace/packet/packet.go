@@ -22,7 +22,7 @@ const (
 	Egress       = replay.Egress
 )
 
-// Valid says which fields of a Packet hold something; the names and meanings are those of bpf/include/phv.h.
+// Valid marks the fields of a Packet that are set; names and meanings are those of bpf/include/phv.h.
 type Valid uint16
 
 const (

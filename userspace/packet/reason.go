@@ -1,11 +1,11 @@
 package packet
 
-// Reason says what ended the walk over a packet's headers: enum parse_reason of bpf/include/parse.h.
+// Reason is the reason why the walk over a packet's headers ended: enum parse_reason of bpf/include/parse.h.
 type Reason uint8
 
 const (
 	Parsed         Reason = iota
-	Truncated             // a header ends behind what was captured
+	Truncated             // a header ends beyond the captured bytes
 	NotIP                 // ARP, LLDP, ...
 	BadIP                 // version, header length or total length cannot be
 	ExtensionChain        // more than MaxExtensions extension headers

@@ -21,8 +21,8 @@ type instance struct {
 	head   snapshot.Head
 	counts *maps.Array
 	words  []uint64
-	judged bool        // there is an oracle
-	listed []heavy.Key // in the last window: the oracle judges them
+	judged bool        // an oracle compares listed with the truth
+	listed []heavy.Key // in the last window, for the oracle
 }
 
 // New implements algo.Config.
@@ -139,7 +139,7 @@ func (n counts) unmatched() float64 {
 	return float64(n[bpf.PrecisionPrecisionCounterPRECISION_UNITS]) * max(0, 1-matched/float64(packets))
 }
 
-// refused second passes; a replay with a delay may also end before they came.
+// refused second passes; a replay with a delay may also end before pending ones.
 func (n counts) refused() uint64 {
 	asked, written := n[bpf.PrecisionPrecisionCounterPRECISION_ADMITTED], n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]
 	return asked - min(asked, written)
@@ -238,14 +238,14 @@ func (c *config) header() report.Table {
 func (c *config) notes(n counts, t *heavy.Table) (notes []string) {
 	packets, passes := n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS], n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]
 	if refused := n.refused(); refused > passes/100+uint64(c.delay) {
-		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows come out too small. Set precision.recirculation higher, or precision.initial.", refused))
+		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows are too small. Raise precision.recirculation or precision.initial.", refused))
 	}
 	if t.Initial > c.ways.Initial {
-		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes were near precision.passes before: small flows that are listed stand too high by as much.", t.Initial))
+		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes were near precision.passes before: counts of small flows in the list are too large by up to that.", t.Initial))
 	}
 	matched := n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED]
 	if t.Initial > 10 && 10*matched < 9*packets && 2*t.Records < t.Entries {
-		notes = append(notes, "less than half of the entries are taken, and many packets belong to none: a smaller precision.initial names more flows, for more second passes.")
+		notes = append(notes, "less than half of the entries are in use, and many packets have none: a smaller precision.initial admits more flows, for more second passes.")
 	}
 	return notes
 }
@@ -276,7 +276,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	return b
 }
 
-// judged are the largest flows, and behind them what is listed besides.
+// judged are the largest flows, followed by other listed ones.
 func (o *oracle) judged() []heavy.Flow {
 	flows := heavy.Top(o.Counts, o.top)
 	in := map[heavy.Key]bool{}

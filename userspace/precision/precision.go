@@ -12,7 +12,7 @@ const Name = "precision"
 
 func init() { algo.Register(descriptor()) }
 
-// losses are what a window can lack, by the names of algo.Result.Lost.
+// losses describe the entries of algo.Result.Lost.
 var losses = map[string]string{
 	"no_key":                "segments without the key's fields",
 	"recirculation_refused": "second passes that the budget refused: counts are too small",

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// config is what the parameters come to.
+// config is the parsed and checked form of the parameters.
 type config struct {
 	rules    delay.Rules
 	evict    bpf.RttArrayRttEvictKind

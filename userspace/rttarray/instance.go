@@ -135,8 +135,8 @@ func (n counts) most() float64 {
 	return min(float64(packets), float64(n[bpf.RttArrayRttCounterRTT_MATCHED])+n.lost())
 }
 
-// distribution bounds what the samples say by what was lost, since nothing is known of that: all of it may have been faster
-// than everything that was measured, or slower.
+// distribution widens the samples' bounds by the lost records, whose delays are unknown: all of them may have been faster than
+// everything that was measured, or slower.
 func (c *config) distribution(s *delay.Spectrum, lost, most float64) report.Distribution {
 	d := s.Distribution(c.label())
 	raw := &delay.Spectrum{Scale: s.Scale, Mass: s.Raw, Square: s.Raw, Raw: s.Raw}
@@ -165,7 +165,7 @@ func (c *config) body(n counts, s *delay.Spectrum) report.Body {
 			{Name: "estimated", Value: s.Count(), Low: s.Samples(), High: most, Promise: report.Bound, Unit: report.Requests, Kind: report.Counter,
 				Help: "requests that were answered: as many as matched, corrected with evict=cascade only"},
 			count("requests", bpf.RttArrayRttCounterRTT_REQUESTS, report.Requests, "packets that ask, repeated ones included"),
-			count("responses", bpf.RttArrayRttCounterRTT_RESPONSES, report.Responses, "packets that answer, also what nobody asked"),
+			count("responses", bpf.RttArrayRttCounterRTT_RESPONSES, report.Responses, "response packets, including those without a request"),
 			count("repeated", bpf.RttArrayRttCounterRTT_REPEATED, report.Requests, "requests that found their own record: sent again"),
 			count("inserted", bpf.RttArrayRttCounterRTT_INSERTED, report.Requests, "requests that got a slot"),
 			count("rejected", bpf.RttArrayRttCounterRTT_REJECTED, report.Requests, "requests that found no slot"),

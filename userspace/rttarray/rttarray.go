@@ -36,10 +36,10 @@ func descriptor() *algo.Descriptor {
 }
 
 const doc = `What one would build first, and what the fridge is compared with. Slow responses find their request gone more often
-than fast ones, and nothing makes up for it: percentiles come out too small.
+than fast ones, and no correction is applied: percentiles are too small.
 
 overwrite: a request overwrites what is in its slot. expiry: it is only put where a slot is empty or holds a request older
-than rtt-array.expiry; too long a threshold fills the table with requests that nobody answers, too short a one loses the
+than rtt-array.expiry; too long a threshold fills the table with unanswered requests, too short a one loses the
 slow ones. cascade: what is evicted from one stage moves on to the next and is corrected for what it survived in the
 last; unbiased, but the more stages, the fewer slow responses survive (section 4.1): never build it.
 

@@ -11,10 +11,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The encoding: eight bytes that say what it is, its version, two lengths, and one zstd frame of CBOR (RFC 8949), whose word arrays are
-// typed arrays of little-endian 64-bit integers (RFC 8746). CBOR, because its fields have names, which a snapshot that is kept for years
-// needs, and no schema of any algorithm; a frame, because most registers are zero or small; and both lengths in front, so that what is
-// cut off, has something behind it or swells is refused before it is read.
+// The encoding: eight magic bytes, a version, two lengths, and one zstd frame of CBOR (RFC 8949), whose word arrays are typed arrays
+// of little-endian 64-bit integers (RFC 8746). CBOR, because its fields have names, as snapshots that are stored for years need,
+// without a schema for each algorithm; zstd, because most registers are zero or small; and both lengths first, so that data that are
+// truncated, have trailing bytes or decompress to more are refused before they are read.
 const (
 	magic      = "xdpmsnap"
 	version    = 1
@@ -124,8 +124,8 @@ func (s *Snapshot) Encode() ([]byte, error) {
 // IsSnapshot reports whether a file that begins with these bytes claims to be one.
 func IsSnapshot(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
-// Decode reads what Encode has written. Whatever the data claim, it takes a few times MaxBytes of memory at most. That the words fit
-// the algorithm is for the algorithm to say.
+// Decode reads what Encode has written. Whatever the data claim, it takes a few times MaxBytes of memory at most. Whether the words
+// match the algorithm is checked by the algorithm.
 func Decode(data []byte) (*Snapshot, error) {
 	plain, err := unpack(data)
 	if err != nil {
@@ -154,7 +154,7 @@ func unpack(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read snapshot: %w: %d bytes, at most %d", ErrSize, length, MaxBytes)
 	}
 	if have := uint64(len(frame)); have < uint64(packed) {
-		return nil, fmt.Errorf("read snapshot: %w: it is cut off: %d bytes of %d", ErrDamaged, have, packed)
+		return nil, fmt.Errorf("read snapshot: %w: truncated: %d bytes of %d", ErrDamaged, have, packed)
 	} else if have > uint64(packed) {
 		return nil, fmt.Errorf("read snapshot: %w: %d bytes after its end", ErrDamaged, have-uint64(packed))
 	}

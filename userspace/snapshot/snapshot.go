@@ -1,5 +1,5 @@
-// Package snapshot is what is read of a window before anything is made of it: plain data, which a pure function turns into a report,
-// and which can be stored, merged and sent. It names no algorithm.
+// Package snapshot holds the raw data of a window: plain data, from which a pure function computes a report, and which can be
+// stored, merged and sent. It names no algorithm.
 package snapshot
 
 import (
@@ -13,23 +13,23 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Head is what stays the same from window to window.
+// Head is the part that is the same in all windows of an instance.
 type Head struct {
 	Algorithm string            `cbor:"algorithm"`
 	Layout    uint32            `cbor:"layout"` // version of what the algorithm writes into Words and Texts
 	Params    map[string]string `cbor:"params"` // all of them, as they were written: geometry and estimator follow
-	// Hashes tells hash seeds apart without telling them: equal where the data plane hashes alike. HashMark makes it.
+	// Hashes identifies hash seeds without revealing them: equal for equal hash functions. HashMark computes it.
 	Hashes   uint64 `cbor:"hashes"`
 	CRC      bool   `cbor:"crc,omitempty"`
 	Replay   bool   `cbor:"replay,omitempty"`
 	WindowNS int64  `cbor:"window_ns"`
 }
 
-// Snapshot is what one algorithm has read of one window, or what several of them are together.
+// Snapshot is the data of one algorithm's window, or of several merged ones.
 type Snapshot struct {
 	Head
 	Window report.Window `cbor:"window"`
-	// Offset makes ns since 1970 of the packets' clock; 0 where that is what they are.
+	// Offset added to the packets' clock gives ns since 1970; 0 if that is the packets' clock.
 	Offset int64 `cbor:"offset,omitempty"`
 	// Epoch counts the changes of the hashes since the start, where they change.
 	Epoch   uint64         `cbor:"epoch,omitempty"`
@@ -44,7 +44,7 @@ type Snapshot struct {
 // Words are registers.
 type Words []uint64
 
-// HashMark is what a seed is known by: nobody finds the seed from it, if it was drawn at random.
+// HashMark identifies a seed; a randomly drawn seed cannot be computed from it.
 func HashMark(seed uint64) uint64 {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("xdpmon hash seed"), seed))
 	return binary.LittleEndian.Uint64(sum[:])
@@ -73,19 +73,19 @@ func (w Words) Floats() []float64 {
 	return list
 }
 
-// ErrDamaged is wrapped by everything that a snapshot cannot be, if it was made by xdpmon.
+// ErrDamaged is wrapped for contents that xdpmon never writes.
 var ErrDamaged = errors.New("snapshot is damaged")
 
-// Reader takes the words of a snapshot out and remembers the first that are not as they must be.
+// Reader reads the words of a snapshot and records the first invalid ones.
 type Reader struct {
 	s   *Snapshot
 	err error
 }
 
-// Read begins to take words out.
+// Read returns a Reader of the snapshot.
 func (s *Snapshot) Read() *Reader { return &Reader{s: s} }
 
-// Words are n words; what is not as long is refused, and stands as n zeros.
+// Words are n words; another length is refused, and read as n zeros.
 func (r *Reader) Words(name string, n int) []uint64 {
 	w, ok := r.s.Words[name]
 	if !ok || len(w) != n {
@@ -114,14 +114,14 @@ func (r *Reader) Floats(name string, n int) []float64 {
 	list := Words(r.Words(name, n)).Floats()
 	for _, x := range list {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			r.Refuse("%s holds what is no number", name)
+			r.Refuse("%s contains a value that is not a finite number", name)
 			return make([]float64, n)
 		}
 	}
 	return list
 }
 
-// Refuse remembers why a snapshot is none.
+// Refuse records why a snapshot is invalid.
 func (r *Reader) Refuse(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("read snapshot of %s: %w: %s", r.s.Algorithm, ErrDamaged, fmt.Sprintf(format, args...))
@@ -138,7 +138,7 @@ func (s *Snapshot) Wall() *Snapshot {
 	return &w
 }
 
-// Together is the beginning of a merged snapshot, in ns since 1970: everything but Words and Texts, whose merging an algorithm does.
+// Together starts a merged snapshot, in ns since 1970: everything but Words and Texts, which an algorithm merges.
 func Together(a, b *Snapshot) *Snapshot {
 	a, b = a.Wall(), b.Wall()
 	s := *a

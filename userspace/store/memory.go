@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Past is what can be asked of windows that were kept: a Store has them on disk, a Memory for as long as the process runs.
+// Past answers queries on stored windows: a Store has them on disk, a Memory until the process ends.
 type Past interface {
 	Each(Query, func(Record) error) error
 	Sample(Query, time.Duration, func(Record) error) error
@@ -24,13 +24,13 @@ type remembered struct {
 	key, packed []byte
 }
 
-// recordOverhead is what a record takes in memory beside its packed bytes: two slice headers and the key.
+// recordOverhead is the memory of a record in addition to its packed bytes: two slice headers and the key.
 const recordOverhead = 64
 
-// NewMemory keeps at most so many bytes.
+// NewMemory returns a Memory of at most most bytes.
 func NewMemory(most int) *Memory { return &Memory{most: most} }
 
-// Append keeps a record; the oldest go where there is no room.
+// Append stores a record, and removes the oldest ones beyond the limit.
 func (m *Memory) Append(r Record) error {
 	packed, err := pack(r)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// State is what a process wants to know again after a restart, beside the windows: values under names, by kind. The store does not read it.
+// State survives a restart, like the windows: named values, by kind. The store does not interpret them.
 var states = []byte("states-1") // the number is the version of the layout
 
 // stateShare is the part of the file that a kind of state may fill: 1/8.
@@ -20,14 +20,14 @@ func (s *Store) StateRoom() int {
 	return int(most / stateShare)
 }
 
-// SetState makes values all that there is of a kind, in one transaction. Only what changed is written.
+// SetState replaces all values of a kind, in one transaction. Only changes are written.
 func (s *Store) SetState(kind string, values map[string][]byte) error {
 	size := 0
 	for name, v := range values {
 		size += len(name) + len(v)
 	}
 	if room := s.StateRoom(); size > room {
-		return fmt.Errorf("store %s: %d bytes are more than the %d that a store of this size has for it", kind, size, room)
+		return fmt.Errorf("store %s: %d bytes exceed the %d that a store of this size reserves for it", kind, size, room)
 	}
 	err := s.db.Update(func(tx *bolt.Tx) error {
 		all, err := tx.CreateBucketIfNotExists(states)

@@ -1,5 +1,5 @@
-// Package store keeps finished windows on disk for a while, so that a page or a query can look back. It is one bbolt file: a window
-// is there whole or not at all, however the process ended, and neither age nor size passes what was asked for.
+// Package store stores finished windows on disk, for queries and the page. It is one bbolt file: a window is stored completely or
+// not at all, however the process ended, and age and size are bounded.
 package store
 
 import (
@@ -32,7 +32,7 @@ type Options struct {
 	MaxBytes int64         // of the file
 	// Now is the clock that age is measured with; nil: time.Now.
 	Now func() time.Time
-	// Notice is told when an unreadable file is put aside.
+	// Notice is called when an unreadable file is renamed.
 	Notice func(format string, args ...any)
 }
 
@@ -52,7 +52,7 @@ type Record struct {
 	Interfaces []string
 	Key        string
 	Line       json.RawMessage
-	Snapshot   []byte // what the line was made of, encoded; nil where that is not kept
+	Snapshot   []byte // encoded snapshot of the line's window; nil if snapshots are not stored
 }
 
 // Store is open until Close; it is safe for concurrent use.
@@ -66,11 +66,11 @@ type Store struct {
 
 var windows = []byte("windows-1") // the number is the version of the layout: an older one is left alone and unread
 
-// lockWait is how long another process may take to let go.
+// lockWait is how long Open waits for another process to release the file.
 const lockWait = 2 * time.Second
 
-// Open opens or makes the file (0600), in a folder that is made, too (0700). A file that cannot be read is put aside under another
-// name, with a notice: a monitor that does not start because of its history would be worse.
+// Open opens or creates the file (0600) and its folder (0700). An unreadable file is renamed, with a notice, because failing to
+// start for the sake of old windows would be worse.
 func Open(path string, o Options) (*Store, error) {
 	o.complete()
 	if o.MaxBytes < MinBytes {
@@ -88,7 +88,7 @@ func Open(path string, o Options) (*Store, error) {
 		if e := os.Rename(path, aside); e != nil {
 			return nil, fmt.Errorf("open store %s: %w", path, errors.Join(err, e))
 		}
-		o.Notice("the store %s could not be read (%v): it is kept as %s, and a new one begins", path, err, aside)
+		o.Notice("the store %s is unreadable (%v): it is renamed to %s, and a new one is created", path, err, aside)
 		db, err = open(path)
 	}
 	if err != nil {
@@ -116,11 +116,11 @@ func (o *Options) complete() {
 	}
 }
 
-// open also looks through every page: what a broken disk or somebody's editor did shows here and not in the middle of a week.
+// open also checks every page, so that damage is found at the start and not days later.
 func open(path string) (db *bolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut is mapped beyond its end
 	defer func() {
-		if r := recover(); r != nil { // bbolt panics on pages that make no sense
+		if r := recover(); r != nil { // bbolt panics on invalid pages
 			if db != nil {
 				_ = db.Close()
 			}
@@ -159,7 +159,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Limit sets other bounds; what is beyond them goes with the next record.
+// Limit sets other bounds; records beyond them are removed with the next Append.
 func (s *Store) Limit(age time.Duration, bytes int64) {
 	o := Options{MaxAge: age, MaxBytes: bytes}
 	o.complete()
@@ -174,7 +174,7 @@ func (s *Store) bounds() (age time.Duration, bytes int64) {
 	return s.opts.MaxAge, s.opts.MaxBytes
 }
 
-// keyBytes: end of the window (ns since 1970), then a number that tells windows of one moment apart. Keys sort by time.
+// keyBytes: end of the window (ns since 1970), then a number that distinguishes windows of the same time. Keys sort by time.
 const keyBytes = 16
 
 func key(end time.Time, n uint64) []byte {
@@ -225,14 +225,14 @@ func (s *Store) old(b *bolt.Bucket) error {
 	return nil
 }
 
-// room is the share of the file that records may fill before the oldest go: pages that are half empty and a transaction's copies take
-// the rest.
-const room = 0.6
+// fill is the share of the file that records may fill before the oldest are removed: pages that are half empty and a transaction's
+// copies take the rest.
+const fill = 0.6
 
 // trim drops the oldest records, a sixteenth at a time, until the rest fits.
 func (s *Store) trim() error {
 	_, most := s.bounds()
-	for s.used() > int64(room*float64(most)) {
+	for s.used() > int64(fill*float64(most)) {
 		err := s.db.Update(func(tx *bolt.Tx) error {
 			b := tx.Bucket(windows)
 			c := b.Cursor()
@@ -248,7 +248,7 @@ func (s *Store) trim() error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("make room in the store: %w", err)
+			return fmt.Errorf("remove old windows from the store: %w", err)
 		}
 		if s.empty() {
 			return nil
@@ -286,7 +286,7 @@ const (
 	withSnapshot        = 4
 )
 
-// writers are used again: each takes more than a megabyte, and the windows of all algorithms come together.
+// writers are reused: each takes more than a megabyte, and the windows of all algorithms arrive together.
 var writers = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is one of gzip's
 	return z
@@ -365,7 +365,7 @@ func names(v []byte) (r Record, rest []byte, err error) {
 	return r, rest[end:], nil
 }
 
-// largestLine bounds what a record may become when it is read.
+// largestLine bounds the decompressed size of a record.
 const largestLine = 64 << 20
 
 func unpack(k, v []byte) (Record, error) {
@@ -428,7 +428,7 @@ type cursor interface {
 	Seek(key []byte) (k, v []byte)
 }
 
-// walk calls fn with what is chosen; step 0 is every record. bad is told of records that cannot be read (nil: nobody).
+// walk calls fn with the chosen records; step 0 is every record. bad is called for unreadable records (may be nil).
 func (q Query) walk(c cursor, step time.Duration, fn func(Record) error, bad func()) error {
 	k, v, next := q.start(c)
 	for found := 0; k != nil && q.inside(k) && (q.Limit == 0 || found < q.Limit); {
@@ -502,7 +502,7 @@ func (q Query) inside(k []byte) bool {
 // Dropped is how many records age or size pushed out since the store was opened.
 func (s *Store) Dropped() uint64 { return s.dropped.Load() }
 
-// Stats are a store as it stands.
+// Stats is the state of a store.
 type Stats struct {
 	Records        int
 	Bytes          int64  // of the file

@@ -149,9 +149,9 @@ type Ranking struct {
 	Unknown int    // ... whose paths are not
 }
 
-// Rank finds what flows with losses have in common, by a scan statistic (Kulldorff, "A spatial scan statistic", Communications in Statistics
-// 1997) over the pairs: across which link are losses so much more frequent than elsewhere that it is least likely chance? Losses of a
-// pair count by their root, since those of few large flows are most of the sum and say the least.
+// Rank finds what flows with losses have in common, by a scan statistic (Kulldorff, "A spatial scan statistic", Communications in
+// Statistics 1997) over the pairs: across which link are losses so much more frequent than elsewhere that it is least likely
+// chance? Losses of a pair count by their root, since pairs of few large flows are most of the sum and carry the least evidence.
 func (p *Paths) Rank(losses []algo.Loss) Ranking {
 	lost, r := map[pair]float64{}, Ranking{}
 	for _, l := range losses {

@@ -1,5 +1,5 @@
-// Package config reads what the agent is told: a YAML file, checked against one table of keys, from which its JSON schema is made as
-// well. Every complaint names line and column; all of them are made at once.
+// Package config reads the agent's configuration: a YAML file, checked against one table of keys, from which its JSON schema is
+// generated as well. Every error has line and column; all errors of a file are reported at once.
 package config
 
 import (
@@ -16,66 +16,66 @@ import (
 // Config is a checked configuration.
 type Config struct {
 	Log       settings.Log
-	Window    time.Duration // of instances that name none
+	Window    time.Duration // of instances that set none
 	Listen    string        // address of metrics, page and health; "" for none
 	Metrics   settings.Metrics
 	Web       settings.Web
 	Socket    string // for `xdpmon history` on this host; "" for none
 	Outputs   []settings.Output
-	Store     *settings.Store // nil: windows are not kept
+	Store     *settings.Store // nil: windows are not stored
 	Names     Names
 	Promises  []string
 	Alerts    settings.Alerts
 	Limits    Limits
-	Pin       bool   // registers outlive the process
+	Pin       bool   // programs and registers are pinned when the process ends
 	BPFFS     string // where pins are
-	Bus       *Bus   // nil: nobody is told
+	Bus       *Bus   // nil: there is no coordinator
 	Instances []Instance
 }
 
-// Names says how interfaces are named by what they serve, and what stands beside addresses and ports.
+// Names configures the sources of names for interfaces, addresses and ports.
 type Names struct {
-	Libvirt    bool // domains, from libvirt's run-time files
-	Namespaces bool // containers and pods, by the network namespace of a veth's other end
-	Services   bool // of ports
-	DNS        bool // learned from answers that arrive
+	Libvirt    bool // interfaces by libvirt domain, from its run-time files
+	Namespaces bool // veths by container or pod, from the network namespace of the other end
+	Services   bool // ports by service
+	DNS        bool // addresses by DNS answers that arrive
 	Databases  []string
 }
 
-// Limits bound what the agent takes.
+// Limits bound the resources of the agent.
 type Limits struct {
-	Interfaces int   // attached at the same time
+	Interfaces int   // most interfaces attached at the same time
 	Instances  int   // sets of registers
 	Memory     int64 // of all registers, in the kernel
 	Heap       int64 // of the process; Go's GOMEMLIMIT
 }
 
-// Instance is a rule: interfaces, and what is measured on them.
+// Instance is a rule: interfaces, and the algorithms that run on them.
 type Instance struct {
 	Name       string
 	Interfaces []string // patterns; empty: all of the kinds
 	Exclude    []string
-	Required   []string // patterns: an interface of each is to be attached
+	Required   []string // patterns: an interface of each has to be attached
 	Kinds      []string
-	Each       bool // registers for every interface
-	Shared     bool // window, seed and algorithms are the coordinator's measurement of this name
+	Each       bool // separate registers for every interface
+	Shared     bool // window, seed and algorithms are those of the coordinator's measurement of this name
 	Hook       attach.Hook
 	Mode       attach.Mode
 	Direction  attach.Direction
-	Chosen     bool // the file names the direction
+	Chosen     bool // the file sets the direction
 	Window     time.Duration
 	Seed       uint64
 	Hash       algo.Hash
 	Decap      bool
 	Algorithms []session.Selected
-	Snapshots  bool   // somebody wants what windows were made of
-	Pin        string // the BPF file system that registers outlive the process in; "" when they do not
+	Snapshots  bool   // windows include their snapshots
+	Pin        string // BPF file system for pins; "": not pinned
 }
 
-// Session is the part of a session's configuration that the rule says.
+// Session is the part of a session's configuration that the rule sets.
 func (i Instance) Session() session.LiveConfig {
 	var epoch func() uint64
-	if i.Shared { // whoever runs it says the number
+	if i.Shared { // the caller sets the number of the window
 		epoch = func() uint64 { return 0 }
 	}
 	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, Hash: i.Hash, Decap: i.Decap,
@@ -83,8 +83,8 @@ func (i Instance) Session() session.LiveConfig {
 		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
 
-// Unpaired are the algorithms that find no answers of this host's own connections, since nobody has chosen a direction and the rule's interfaces share registers:
-// packets are seen on arrival only.
+// Unpaired are the algorithms that miss half of this host's own connections: the rule's interfaces share registers and no direction is set, so only
+// ingress is measured.
 func (i Instance) Unpaired() (names []string) {
 	if i.Chosen || i.Direction == attach.Both {
 		return nil
@@ -97,7 +97,7 @@ func (i Instance) Unpaired() (names []string) {
 	return names
 }
 
-// PairRemedy is what mends Unpaired.
+// PairRemedy is the remedy for Unpaired.
 const PairRemedy = "set direction: both (a host) or each: true (every interface by itself); direction: ingress where both directions arrive (a router, a mirror port)"
 
 // SameRegisters reports whether an instance of i can become one of j while it runs: both count the same packets, with the same hashes.

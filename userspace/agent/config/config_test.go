@@ -160,11 +160,11 @@ var wrong = []struct {
 	{least + "limits: {instances: '3'}\n", "5:21", "whole number", true},
 	{least + "  - name: a\n    kinds: [veth]\n    algorithms: {cells: }\n", "5:11", "two instances are named a", false},
 	{"instances:\n  - name: a/b\n    kinds: [veth]\n    algorithms: {cells: }\n", "2:11", "letters, digits", true},
-	{"instances:\n  - name: a\n    algorithms: {cells: }\n", "2:11", "names no interfaces", false},
+	{"instances:\n  - name: a\n    algorithms: {cells: }\n", "2:11", "matches no interfaces", false},
 	{"instances:\n  - name: a\n    interfaces: []\n    algorithms: {cells: }\n", "3:17", "is empty", true},
 	{"instances:\n  - name: a\n    interfaces: ['[']\n    algorithms: {cells: }\n", "3:18", "pattern", false},
 	{"instances:\n  - name: a\n    kinds: [vet]\n    algorithms: {cells: }\n", "3:13", "did you mean veth?", true},
-	{"instances:\n  - name: a\n    kinds: [veth]\n", "2:5", "lacks algorithms", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n", "2:5", "needs algorithms", true},
 	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {}\n", "4:17", "algorithms are missing", true},
 	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {cels: }\n", "4:18", "did you mean cells?", true},
 	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {numbr: 4}\n", "5:15", "did you mean number?", true},
@@ -181,8 +181,8 @@ var wrong = []struct {
 	{"instances:\n  - name: a\n    kinds: veth\n    algorithms: {cells: }\n", "3:12", "kinds is a list, not \"veth\"", true},
 	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {cells: , cells: }\n", "4:27", "cells is given twice: line 4", false},
 	{"instances:\n  - name:\n    kinds: [veth]\n    algorithms: {cells: }\n", "2:10", "name is empty", true},
-	{"instances:\n  - {name: a, kinds: [veth], shared: true, window: 1s}\nbus: {servers: ['nats://127.0.0.1']}\n", "2:52", "window of a shared instance is the coordinator's", false},
-	{"instances:\n  - {name: a, kinds: [veth], shared: true}\n", "2:12", "instance a is shared: bus is missing", false},
+	{"instances:\n  - {name: a, kinds: [veth], shared: true, window: 1s}\nbus: {servers: ['nats://127.0.0.1']}\n", "2:52", "window of a shared instance is set by the coordinator", false},
+	{"instances:\n  - {name: a, kinds: [veth], shared: true}\n", "2:12", "instance a is shared: it needs bus", false},
 	{least + "[a]: 1\n", "5:1", "a key is a word, not a list", false},
 	{least + "log: text\n", "5:6", "log is a mapping (key: value), not \"text\"", true},
 	{least + "socket: {}\n", "5:9", "socket is one value, not a mapping", true},
@@ -190,7 +190,7 @@ var wrong = []struct {
 	{least + "bus: {}\n", "5:6", "bus lacks servers", true},
 	{least + "bus: {servers: ['tls://h:1'], keys: {ca: /a, certificate: /b}}\n", "5:37", "keys lacks key", true},
 	{least + "bus: {servers: ['http://h:1']}\n", "5:17", "tls:// or nats://", false},
-	{least + "bus: {servers: ['nats://h:1']}\n", "5:16", "nats://h:1 leaves this host or has keys: tls://h:1", false},
+	{least + "bus: {servers: ['nats://h:1']}\n", "5:16", "nats://h:1 is on another host, or keys are set: use tls://h:1", false},
 }
 
 func TestWrong(t *testing.T) {
@@ -275,7 +275,7 @@ func TestMemory(t *testing.T) {
 	if _, err := Parse("f", []byte(big+"limits: {memory: 8MiB}\n")); err != nil {
 		t.Error(err)
 	}
-	if _, err := Parse("f", []byte(big+"limits: {memory: 7MiB}\n")); err == nil || !strings.Contains(err.Error(), "f:5:9: one of every instance takes 8388608 bytes") {
+	if _, err := Parse("f", []byte(big+"limits: {memory: 7MiB}\n")); err == nil || !strings.Contains(err.Error(), "f:5:9: one instance of every rule needs 8388608 bytes") {
 		t.Errorf("%v", err)
 	}
 }
@@ -354,7 +354,7 @@ func TestBus(t *testing.T) {
 	for text, want := range map[string]string{
 		shared:                      "bus",
 		shared + "bus: {name: x}\n": "f:3:6: ",
-		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "leaves this host or has keys: tls://192.0.2.7:4222",
+		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "is on another host, or keys are set: use tls://192.0.2.7:4222",
 		shared + "bus: {servers: ['tls://192.0.2.7:4222']}\n":                                                                        "needs keys: make them with `xdpmon-coordinator keys`",
 		shared + "bus: {servers: ['tls://u:p@192.0.2.7:4222']}\n":                                                                    "tls://HOST:PORT",
 		shared + "bus: {servers: ['nats://127.0.0.1'], name: a b}\n":                                                                 `name "a b"`,

@@ -29,7 +29,7 @@ const (
 	defaultHeap       = 256 << 20
 )
 
-// Kinds are the interfaces that `kinds` can name.
+// Kinds are the values of `kinds`.
 var Kinds = []string{"physical", "loopback", "veth", "tap", "tun", "bridge", "bond", "team", "vlan", "vxlan", "geneve", "macvlan", "macvtap",
 	"ipvlan", "dummy", "ifb", "wireguard", "vrf", "ipip", "gre", "other"}
 
@@ -48,24 +48,24 @@ func whole() object[Config] {
 						c.Instances = append(c.Instances, r.Instance)
 					}
 				}},
-			{Key: "window", Help: "length of a window for rules that name none, 100ms to 24h (10s)", Kind: parts.Window, Required: false,
+			{Key: "window", Help: "length of a window for rules that set none, 100ms to 24h (10s)", Kind: parts.Window, Required: false,
 				Set: to(func(c *Config) *time.Duration { return &c.Window })},
 			{Key: "outputs", Help: "streams of windows", Kind: settings.Outputs(), Required: false, Set: to(func(c *Config) *[]settings.Output { return &c.Outputs })},
 			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: settings.Listen, Required: false,
 				Set: to(func(c *Config) *string { return &c.Listen })},
 			{Key: "web", Help: "page and API on the listener", Kind: settings.Webbing(), Required: false, Set: to(func(c *Config) *settings.Web { return &c.Web })},
 			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: file.Path("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
-			{Key: "store", Help: "keep windows on disk for a while", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
-			{Key: "promises", Help: "what is promised, `SUBJECT p99 < 50ms`, `SUBJECT loss < 0.1 %` or `SUBJECT share fair`; what breaks one is a finding", Kind: settings.Promised(), Required: false,
+			{Key: "store", Help: "store recent windows on disk", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
+			{Key: "promises", Help: "promises: `SUBJECT p99 < 50ms`, `SUBJECT loss < 0.1 %` or `SUBJECT share fair`; a broken one is a finding", Kind: settings.Promised(), Required: false,
 				Set: to(func(c *Config) *[]string { return &c.Promises })},
-			{Key: "alerts", Help: "who is notified of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
-			{Key: "names", Help: "name interfaces by what they serve, addresses and ports by what is known of them", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
-			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
-			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
+			{Key: "alerts", Help: "receivers of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
+			{Key: "names", Help: "sources of names for interfaces, addresses and ports", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
+			{Key: "limits", Help: "limits of the agent: interfaces, instances, memory", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
+			{Key: "pin", Help: "pin programs and registers in the BPF file system when the agent ends, so that the next agent continues them (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
 			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: file.Path("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
-			file.Entry("bus", "speak with a coordinator, which puts windows of many hosts together", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
-			{Key: "log", Help: "how the agent speaks", Kind: settings.Logging(), Required: false, Set: to(func(c *Config) *settings.Log { return &c.Log })},
+			file.Entry("bus", "link to a coordinator, which merges the windows of many hosts", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
+			{Key: "log", Help: "format and level of the agent's log", Kind: settings.Logging(), Required: false, Set: to(func(c *Config) *settings.Log { return &c.Log })},
 		}, settings.MetricFields(func(c *Config) *settings.Metrics { return &c.Metrics })),
 		Check: checkWhole,
 	}
@@ -75,11 +75,11 @@ func defaultNames() Names { return Names{Libvirt: true, Services: true} }
 
 func names() kind {
 	return object[Names]{What: "names", Defaults: defaultNames, Fields: []field[Names]{
-		{Key: "libvirt", Help: "by domain, where libvirt's run-time files can be read (true)", Kind: flag{What: "libvirt"}, Required: false, Set: to(func(n *Names) *bool { return &n.Libvirt })},
-		{Key: "namespaces", Help: "veths by the container or pod whose network namespace their other end is in (false)", Kind: flag{What: "namespaces"}, Required: false,
+		{Key: "libvirt", Help: "name interfaces by libvirt domain, if libvirt's run-time files can be read (true)", Kind: flag{What: "libvirt"}, Required: false, Set: to(func(n *Names) *bool { return &n.Libvirt })},
+		{Key: "namespaces", Help: "name veths by the container or pod whose network namespace their other end is in (false)", Kind: flag{What: "namespaces"}, Required: false,
 			Set: to(func(n *Names) *bool { return &n.Namespaces })},
-		{Key: "services", Help: "ports by the service that is known by them (true)", Kind: flag{What: "services"}, Required: false, Set: to(func(n *Names) *bool { return &n.Services })},
-		{Key: "dns", Help: "addresses by what DNS answers that arrive on measured interfaces resolve to them; takes CAP_NET_RAW at the start (false)", Kind: flag{What: "dns"}, Required: false,
+		{Key: "services", Help: "name ports by their service (true)", Kind: flag{What: "services"}, Required: false, Set: to(func(n *Names) *bool { return &n.Services })},
+		{Key: "dns", Help: "name addresses by DNS answers that arrive on measured interfaces; needs CAP_NET_RAW at the start (false)", Kind: flag{What: "dns"}, Required: false,
 			Set: to(func(n *Names) *bool { return &n.DNS })},
 		{Key: "databases", Help: "files in MaxMind's format (.mmdb) of autonomous systems or countries", Kind: list[string]{What: "databases", Of: file.Path("database"), Min: 1}, Required: false,
 			Set: to(func(n *Names) *[]string { return &n.Databases })},
@@ -92,15 +92,15 @@ func defaultLimits() Limits {
 
 func limits() kind {
 	return object[Limits]{What: "limits", Defaults: defaultLimits, Fields: []field[Limits]{
-		{Key: "interfaces", Help: "attached at the same time (1024)", Kind: number{What: "interfaces", Min: 1, Max: 65536}, Required: false, Set: func(l *Limits, v any) { l.Interfaces = int(v.(uint64)) }},
-		{Key: "instances", Help: "sets of registers at the same time (64)", Kind: number{What: "instances", Min: 1, Max: 4096}, Required: false, Set: func(l *Limits, v any) { l.Instances = int(v.(uint64)) }},
+		{Key: "interfaces", Help: "most interfaces attached at the same time (1024)", Kind: number{What: "interfaces", Min: 1, Max: 65536}, Required: false, Set: func(l *Limits, v any) { l.Interfaces = int(v.(uint64)) }},
+		{Key: "instances", Help: "most sets of registers at the same time (64)", Kind: number{What: "instances", Min: 1, Max: 4096}, Required: false, Set: func(l *Limits, v any) { l.Instances = int(v.(uint64)) }},
 		{Key: "memory", Help: "of all registers, in the kernel (256MiB)", Kind: size{What: "memory", Min: 1 << 16, Max: 1 << 42}, Required: false, Set: to(func(l *Limits) *int64 { return &l.Memory })},
-		{Key: "heap", Help: "of the process (GOMEMLIMIT), unless the environment sets another (256MiB)", Kind: size{What: "heap", Min: 32 << 20, Max: 1 << 42}, Required: false,
+		{Key: "heap", Help: "memory limit of the process (GOMEMLIMIT), unless the environment sets another (256MiB)", Kind: size{What: "heap", Min: 32 << 20, Max: 1 << 42}, Required: false,
 			Set: to(func(l *Limits) *int64 { return &l.Heap })},
 	}}
 }
 
-// rule is an instance, and what of it is only judged when the whole file is known.
+// rule is an instance, with the parts that can only be checked once the whole file is read.
 type rule struct {
 	Instance
 	algorithms []parts.Chosen
@@ -116,15 +116,15 @@ func instance() kind {
 			return rule{Instance: Instance{Hook: attach.HookAuto, Mode: attach.ModeNative, Hash: algo.HashFast}}
 		},
 		Fields: []field[rule]{
-			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: parts.RuleName, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
-			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must fit", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
+			{Key: "name", Help: "name of the rule, which windows and metrics have as instance", Kind: parts.RuleName, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
+			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must match", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
 			{Key: "kinds", Help: "kinds of interfaces: " + strings.Join(Kinds, ", "), Kind: list[string]{What: "kinds", Of: word{What: "kind", Choices: Kinds}, Min: 1}, Required: false,
 				Set: to(func(r *rule) *[]string { return &r.Kinds })},
-			{Key: "exclude", Help: "patterns of names that are left alone", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
-			file.Entry("required", "patterns of names: where no interface of one is attached, /healthz and /readyz answer 503", parts.Patterns, false, to(func(r *rule) *[]string { return &r.Required })),
-			{Key: "each", Help: "registers, windows and metrics for every interface, instead of one set that all share (false)", Kind: flag{What: "each"}, Required: false,
+			{Key: "exclude", Help: "patterns of names that are excluded", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
+			file.Entry("required", "patterns of names: if no interface of a pattern is attached, /healthz and /readyz answer 503", parts.Patterns, false, to(func(r *rule) *[]string { return &r.Required })),
+			{Key: "each", Help: "separate registers, windows and metrics for every interface, instead of one shared set (false)", Kind: flag{What: "each"}, Required: false,
 				Set: to(func(r *rule) *bool { return &r.Each })},
-			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: parts.Algorithms{},
+			{Key: "algorithms", Help: "algorithms, in the order in which they process packets, each with its parameters; not with shared", Kind: parts.Algorithms{},
 				Set: to(func(r *rule) *[]parts.Chosen { return &r.algorithms })},
 			file.Entry("shared", "the coordinator's measurement of this name sets window, hashes and algorithms (false)", flag{What: "shared"}, false,
 				to(func(r *rule) *bool { return &r.Shared })),
@@ -133,8 +133,8 @@ func instance() kind {
 			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
 				Set: toWord(func(r *rule) *attach.Direction { return &r.Direction })},
 			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: parts.Window, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
-			{Key: "seed", Help: "of the hashes; hosts whose windows are merged share it (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
-			{Key: "hash", Help: "fast, or crc as the P4 twin on a switch has them (fast)", Kind: enumOf("hash", algo.Hashes), Required: false,
+			{Key: "seed", Help: "seed of the hashes; must be equal on hosts whose windows are merged (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
+			{Key: "hash", Help: "hash functions: fast, or crc, those of the P4 twin on a switch (fast)", Kind: enumOf("hash", algo.Hashes), Required: false,
 				Set: toWord(func(r *rule) *algo.Hash { return &r.Hash })},
 			{Key: "decap", Help: "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", Kind: flag{What: "decap"}, Required: false, Set: to(func(r *rule) *bool { return &r.Decap })},
 		},
@@ -150,7 +150,7 @@ func enumOf[T ~string](what string, values []T) kind {
 	return word{What: what, Choices: choices}
 }
 
-// toWord is to for what enumOf decodes.
+// toWord is to for fields that enumOf decodes.
 func toWord[V ~string](f func(*rule) *V) func(*rule, any) {
 	return func(r *rule, v any) { *f(r) = V(v.(string)) }
 }
@@ -158,7 +158,7 @@ func toWord[V ~string](f func(*rule) *V) func(*rule, any) {
 func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	r.at = at("name")
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
-		p.Say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
+		p.Say(at("name"), "instance %s matches no interfaces: set interfaces, kinds or both", r.Name)
 	}
 	if r.Chosen = r.Direction != ""; !r.Chosen {
 		r.Direction = attach.Ingress
@@ -173,13 +173,13 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if r.Shared {
 		for _, key := range []string{"algorithms", "window", "seed", "hash", "decap"} {
 			if n := at(key); n != at("") {
-				p.Say(n, "%s of a shared instance is the coordinator's", key)
+				p.Say(n, "%s of a shared instance is set by the coordinator", key)
 			}
 		}
 		return
 	}
 	if at("algorithms") == at("") {
-		p.Say(at(""), "an instance lacks algorithms: what is measured, or shared: true")
+		p.Say(at(""), "an instance needs algorithms, or shared: true")
 		return
 	}
 	window := r.Window
@@ -206,7 +206,7 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	for i, r := range c.Instances {
 		if r.Shared && c.Bus == nil {
-			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: bus is missing, which names the coordinator", r.Name)
+			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: it needs bus, with the coordinator's address", r.Name)
 		}
 	}
 	settings.CheckOutputs(p, at("outputs"), c.Outputs)

@@ -4,7 +4,7 @@ import (
 	file "github.com/xdpmon/xdpmon/userspace/config"
 )
 
-// What a file is read with.
+// Types of package file, by shorter names.
 type (
 	parser = file.Parser
 	kind   = file.Kind
@@ -20,7 +20,7 @@ type (
 
 func to[T, V any](f func(*T) *V) func(*T, any) { return file.To(f) }
 
-// Parse checks a configuration; name is the file's in complaints.
+// Parse checks a configuration; name is the file's name in errors.
 func Parse(name string, text []byte) (*Config, error) {
 	return file.Parse(name, "instances are", text, whole())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Memory is what the registers of one instance of a rule take in the kernel, in bytes. Nothing is loaded to know it.
+// Memory is the kernel memory of one instance's registers, in bytes, computed without loading.
 func (i Instance) Memory() (int64, error) {
 	objects, _, err := session.Objects(i.Session().Config, false)
 	if err != nil {
@@ -21,7 +21,7 @@ func (i Instance) Memory() (int64, error) {
 	return sum, nil
 }
 
-// checkMemory refuses what does not fit before anything is loaded. How many interfaces a rule with registers for each will find is not
+// checkMemory refuses rules that exceed the limit before anything is loaded. The number of interfaces of a rule with each is not
 // known: one has to fit, and the agent stops at the limit.
 func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 	if len(p.Problems) > 0 {
@@ -29,7 +29,7 @@ func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	var sum int64
 	for i, r := range c.Instances {
-		if r.Shared { // what it will be, the coordinator says: what does not fit is refused then
+		if r.Shared { // its algorithms are set by the coordinator: their memory is checked then
 			continue
 		}
 		n, err := r.Memory()
@@ -40,7 +40,7 @@ func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 		sum += n
 	}
 	if sum > c.Limits.Memory {
-		p.Say(at("limits"), "one of every instance takes %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
+		p.Say(at("limits"), "one instance of every rule needs %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
 	}
 	if len(c.Instances) > c.Limits.Instances {
 		p.Say(at("limits"), "there are %d instances, limits.instances allows %d", len(c.Instances), c.Limits.Instances)

@@ -5,10 +5,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/config/parts"
 )
 
-// Schema is the JSON schema of the file, whole by itself.
+// Schema is the JSON schema of the file, self-contained.
 func Schema() ([]byte, error) { return schema(parts.Bundled()) }
 
-// ShippedSchema refers to the file of algorithms beside it.
+// ShippedSchema is the JSON schema that refers to the separate file of algorithms.
 func ShippedSchema() ([]byte, error) { return schema(nil) }
 
 func schema(defs map[string]any) ([]byte, error) {

@@ -1,4 +1,4 @@
-// Package past looks back at what an agent has kept: it asks the one that runs, and reads the store where none does.
+// Package past reads the windows that an agent has stored: from the running agent, or from the store if none runs.
 package past
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// Recall asks the agent, and the store where no agent answers.
+// Recall queries the agent, or the store if no agent answers.
 func Recall(cfg *config.Config, q store.Query) (text []byte, more bool, err error) {
 	text, more, err = ask(cfg.Socket, q)
 	var offline *net.OpError
@@ -68,7 +68,7 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 	return text, r.Header.Get(api.MoreHeader) == "true", nil
 }
 
-// detail is what an error says.
+// detail is the message of an error response.
 func detail(text []byte) string {
 	var p api.Problem
 	if json.Unmarshal(text, &p) == nil && p.Detail != "" {
@@ -77,7 +77,7 @@ func detail(text []byte) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Sentences are those of findings that began or ended.
+// Sentences are the sentences of findings that began or ended.
 func Sentences(text []byte, style report.Style) (lines []string, err error) {
 	for line := range bytes.Lines(text) {
 		var one struct{ Finding finding.Finding }
@@ -103,7 +103,7 @@ func Write(text []byte, dir string) (n int, err error) {
 		if err := d.Decode(&k); errors.Is(err, io.EOF) {
 			return n, nil
 		} else if err != nil {
-			return n, fmt.Errorf("a snapshot is no JSON: %w", err)
+			return n, fmt.Errorf("a snapshot is not valid JSON: %w", err)
 		}
 		l := report.Line{Algorithm: k.Algorithm, Identity: report.Identity{Instance: k.Key}, Window: report.Window{End: k.End}, Snapshot: k.Snapshot}
 		if err := f.Write(&l); err != nil {
@@ -147,7 +147,7 @@ func eachWindow(text []byte, fn func(map[string]any) error) error {
 		d := json.NewDecoder(bytes.NewReader(line))
 		d.UseNumber()
 		if err := d.Decode(&w); err != nil {
-			return fmt.Errorf("a window is no JSON: %w", err)
+			return fmt.Errorf("a window is not valid JSON: %w", err)
 		}
 		if err := fn(w); err != nil {
 			return err
@@ -179,7 +179,7 @@ func row(w map[string]any, show []string) []string {
 	return out
 }
 
-// human is the member of a path for people: in the unit that its name has.
+// human formats the member at a path for people, in the unit of its name.
 func human(w map[string]any, path string) string {
 	text := member(w, path)
 	f, err := strconv.ParseFloat(text, 64)
@@ -189,7 +189,8 @@ func human(w map[string]any, path string) string {
 	return text
 }
 
-// unitOf a member, by the names of docs/output.md: report.delay_ns.p99 is in ns, and so is what belongs to it but its count.
+// unitOf is the unit of a member, by the names of docs/output.md: report.delay_ns.p99 is in ns, and so are its other members
+// except the count.
 func unitOf(path string) report.Unit {
 	names := strings.Split(path, ".")
 	leaf := names[len(names)-1]
@@ -215,7 +216,7 @@ func unitOf(path string) report.Unit {
 	return report.None
 }
 
-// Select is an object a line, with whose window it is and the members at the paths of show as they were written.
+// Select writes one object a line: the source of the window, and the members at the paths of show unchanged.
 func Select(text []byte, show []string) ([]byte, error) {
 	var out bytes.Buffer
 	err := eachWindow(text, func(w map[string]any) error {
@@ -230,7 +231,7 @@ func Select(text []byte, show []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// whose instance a window is; before 0.1.0 a window had one name for both.
+// whose is the instance of a window; before 0.1.0 instance and interface had one field.
 func whose(w map[string]any) string {
 	if name := member(w, "instance"); name != "-" {
 		return name
@@ -250,7 +251,7 @@ func interfaces(w map[string]any) string {
 	return strings.Join(names, ",")
 }
 
-// member is what stands at a path of a window; "-" when there is nothing.
+// member is the text of the member at a path of a window; "-" if there is none.
 func member(w map[string]any, path string) string {
 	at := valueAt(w, path)
 	if at == nil {
@@ -259,7 +260,7 @@ func member(w map[string]any, path string) string {
 	return fmt.Sprint(at)
 }
 
-// valueAt is what stands at a path; nil for nothing.
+// valueAt is the member at a path; nil if there is none.
 func valueAt(w map[string]any, path string) any {
 	var at any = w
 	for key := range strings.SplitSeq(path, ".") {

@@ -98,7 +98,7 @@ func TestWrite(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "20231114T221320.000000000Z-lean-eth0.xdpsnap")); err != nil || string(text) != "abc" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if n, err := Write([]byte(one+"\nno"), dir); n != 1 || err == nil || !strings.Contains(err.Error(), "no JSON") {
+	if n, err := Write([]byte(one+"\nno"), dir); n != 1 || err == nil || !strings.Contains(err.Error(), "not valid JSON") {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestTable(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
-	if _, err := Table([]byte("no\n"), nil); err == nil || !strings.Contains(err.Error(), "no JSON") {
+	if _, err := Table([]byte("no\n"), nil); err == nil || !strings.Contains(err.Error(), "not valid JSON") {
 		t.Errorf("%v", err)
 	}
 }

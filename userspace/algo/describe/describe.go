@@ -1,4 +1,4 @@
-// Package describe says of an algorithm what its descriptor does, for people and for programs.
+// Package describe formats an algorithm's descriptor, for people and for programs.
 package describe
 
 import (
@@ -73,7 +73,7 @@ func Lines(d *algo.Descriptor, style report.Style) []string {
 		lines = append(lines, "Paper: "+d.Paper, "")
 	}
 	if len(d.Lost) > 0 {
-		lines = append(lines, "What it can lose (lost, in every report):")
+		lines = append(lines, "Losses that it counts (lost, in every report):")
 		for _, kind := range slices.Sorted(maps.Keys(d.Lost)) {
 			lines = append(lines, indented(kind+": "+d.Lost[kind], 2, 6, style)...)
 		}
@@ -109,7 +109,7 @@ func styleWidth(s report.Style) int {
 	return s.Width
 }
 
-// paramText says what a parameter is, and what it may be.
+// paramText describes a parameter: its help, default and range.
 func paramText(p algo.Param) string {
 	text := strings.TrimSuffix(p.Help, ".") + "; " + typeWord(p.Type)
 	switch {

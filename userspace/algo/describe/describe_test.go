@@ -34,7 +34,7 @@ A second.
 
 Paper: A. Author, 2020
 
-What it can lose (lost, in every report):
+Losses that it counts (lost, in every report):
   early: what came too early
   late: what came too late, of which there
       may be more than a line of forty says

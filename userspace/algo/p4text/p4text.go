@@ -24,7 +24,7 @@ func New(what, name string) *Text {
 // Line adds one.
 func (t *Text) Line(format string, args ...any) { fmt.Fprintf(&t.out, format+"\n", args...) }
 
-// Table adds a table with constant entries, and the apply block behind it, which end the control that it stands in.
+// Table adds a table with constant entries, followed by the apply block, which end the control that contains it.
 func (t *Text) Table(name string, keys, actions, entries []string, miss string) {
 	t.Line("    table %s {", name)
 	for _, list := range []struct {

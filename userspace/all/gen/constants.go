@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// constants says of which folders' objects the constants are named.
+// constants lists the folders for whose objects constants are generated.
 type constants struct{ root, of string }
 
 // bpf2go writes a struct of an object's variables, with their names as tags.

@@ -16,7 +16,7 @@ import (
 
 const module = "github.com/xdpmon/xdpmon"
 
-// list says which folders are imported.
+// list lists the folders that are imported.
 type list struct {
 	root, of string
 	with     []string // files, with NAME for the folder's name

@@ -1,6 +1,6 @@
-// Package compile reads queries and makes of them what packets are compared with: collectors, coupons in the space of each attribute's hash, and
-// the tables of the eBPF program and of the P4 twin (Chen, Landau-Feibish, Braverman, Rexford: "BeauCoup: Answering Many Network Traffic Queries, One
-// Memory Update at a Time", SIGCOMM 2020, section 4).
+// Package compile translates queries to collectors, coupons in the space of each attribute's hash, and the tables of the eBPF program and of the P4
+// twin (Chen, Landau-Feibish, Braverman, Rexford: "BeauCoup: Answering Many Network Traffic Queries, One Memory Update at a Time", SIGCOMM 2020,
+// section 4).
 package compile
 
 import (
@@ -20,7 +20,7 @@ const (
 	MaxAttributes = 16
 	couponSteps   = 65536
 	maxExponent   = 24 // p = 2^-24 at least
-	// flagShare is how many packets a filter on TCP flags is expected to leave, for the correction of ties: connection
+	// flagShare is the share of packets that a filter on TCP flags is assumed to pass, for the correction of ties: connection
 	// attempts are rare among other packets.
 	flagShare = 0.1
 )
@@ -28,17 +28,17 @@ const (
 // ErrCompile is wrapped when a set of queries does not fit into the program's tables.
 var ErrCompile = errors.New("the queries do not fit")
 
-// CompileOptions are what a set of queries is compiled for.
+// CompileOptions are the bounds and options of a compilation.
 type CompileOptions struct {
 	Budget float64 // coupons a packet, all queries together: Gamma / c of the paper
 	Word   int     // coupons of a collector at most: 32, or 64 in two words
-	// Keep is an earlier program: queries with the same text go on with their collector, their identifier and their place
-	// in the hash, so that what they have collected stays right.
+	// Keep is an earlier program: queries with the same text keep their collector, identifier and range of the hash, so that
+	// collected coupons stay valid.
 	Keep *Program
 	// Ties switches the correction for coupons that are lost in ties on.
 	Ties bool
 
-	multiples []float64 // of powers of two that may be probabilities, too
+	multiples []float64 // of powers of two that are allowed as probabilities, too
 }
 
 // attribute is one hash of a packet and the queries that share it.
@@ -59,14 +59,14 @@ type attribute struct {
 type Compiled struct {
 	Query
 	ID        int
-	Collector Collector // P as drawn
+	Collector Collector // with P before ties
 	exponent  int
 	Group     int     // its attribute, in Program.Attributes
 	Start     float64 // in the space of the attribute's hash, from 0 to 1
 	kept      bool
 }
 
-// Effective is the collector with the probability that ties leave.
+// Effective is the collector with the probability after ties.
 func (p *Program) Effective(c *Compiled) Collector {
 	e := c.Collector
 	if p.ties {
@@ -83,7 +83,7 @@ type Program struct {
 	ties       bool
 	budget     float64
 	word       int    // coupons of a collector at most
-	longest    uint32 // window of an earlier program, in ticks: its collectors may still be there
+	longest    uint32 // longest window of earlier programs, in ticks: their collectors may still exist
 }
 
 // Compile finds a collector for each query and lays out its coupons (section 4.3.2).
@@ -92,7 +92,7 @@ func Compile(queries []Query, o CompileOptions) (*Program, error) {
 		o.multiples = oddMultiples
 	}
 	p, err := compile(queries, o)
-	if errors.Is(err, ErrCompile) && o.multiples != nil { // they take more steps of the hash
+	if errors.Is(err, ErrCompile) && o.multiples != nil { // such probabilities take more steps of the hash
 		o.multiples = nil
 		return compile(queries, o)
 	}
@@ -104,7 +104,7 @@ func compile(queries []Query, o CompileOptions) (*Program, error) {
 	if err := p.group(queries, o.Keep); err != nil {
 		return nil, err
 	}
-	for range 6 { // collectors decide how many ties there are, and ties decide collectors
+	for range 6 { // collectors determine the share of ties, and ties the collectors
 		p.survive()
 		p.choose(o)
 	}
@@ -119,7 +119,7 @@ func compile(queries []Query, o CompileOptions) (*Program, error) {
 	return p, nil
 }
 
-// group finds the different attributes and gives queries their identifiers.
+// group finds the distinct attributes and assigns identifiers to queries.
 func (p *Program) group(queries []Query, keep *Program) error {
 	used := [MaxQueries]bool{}
 	for _, q := range queries {
@@ -136,7 +136,7 @@ func (p *Program) group(queries []Query, keep *Program) error {
 		return fmt.Errorf("compile queries: %w: they have %d different attributes (fields and filter), %d fit", ErrCompile,
 			len(p.Attributes), MaxAttributes)
 	}
-	if keep != nil { // an identifier that was in use a moment ago still has collectors: take others first
+	if keep != nil { // an identifier of the earlier program still has collectors: prefer others
 		for _, old := range keep.Queries {
 			used[old.ID] = true
 		}
@@ -193,7 +193,7 @@ func (p *Program) attributeOf(q *Query) int {
 	return len(p.Attributes) - 1
 }
 
-// survive works out what ties leave of every attribute's coupons.
+// survive computes the share of every attribute's coupons that is not lost to ties.
 func (p *Program) survive() {
 	x := make([]float64, len(p.Attributes))
 	for i, a := range p.Attributes {
@@ -210,14 +210,14 @@ func (p *Program) survive() {
 // Rate is the coupons that a query draws a packet.
 func (c *Compiled) Rate() float64 { return float64(c.Collector.M) * c.Collector.P }
 
-// choose gives every query its fair share, and then what some leave to the one with the largest error, again and again: mostly
-// those with small thresholds (section 4.6).
+// choose gives every query its fair share of the budget, and then repeatedly gives unused budget to the query with the largest
+// error, mostly one with a small threshold (section 4.6).
 func (p *Program) choose(o CompileOptions) {
 	p.chooseAll(o.Budget/float64(len(p.Queries)), o)
 	p.giveRest(o)
 }
 
-// chooseAll finds collectors that draw limit coupons a packet at most, each.
+// chooseAll finds collectors that each draw at most limit coupons a packet.
 func (p *Program) chooseAll(limit float64, o CompileOptions) {
 	for i := range p.Queries {
 		if c := &p.Queries[i]; !c.kept {
@@ -226,7 +226,8 @@ func (p *Program) chooseAll(limit float64, o CompileOptions) {
 	}
 }
 
-// giveRest gives what is left to the query with the largest error, as little as makes it better, until there is none.
+// giveRest gives the remaining budget to the query with the largest error, in the smallest portions that reduce it, until none is
+// left.
 func (p *Program) giveRest(o CompileOptions) {
 	done := make([]bool, len(p.Queries))
 	for left := o.Budget - p.rate(); left > o.Budget/100; left = o.Budget - p.rate() {
@@ -243,7 +244,7 @@ func (p *Program) giveRest(o CompileOptions) {
 	}
 }
 
-// improve gives a query an eighth of what is left, or more if that does not help; false when nothing helps.
+// improve gives a query an eighth of the remaining budget, or more if that does not reduce its error; false if nothing does.
 func (p *Program) improve(c *Compiled, left float64, o CompileOptions) bool {
 	old, oldExponent, before := c.Collector, c.exponent, p.score(c, o)
 	for part := 1.0 / 8; part <= 1; part *= 2 {
@@ -257,10 +258,10 @@ func (p *Program) improve(c *Compiled, left float64, o CompileOptions) bool {
 	return false
 }
 
-// worthwhile is what a query's error must come down to for it to get more of the budget.
+// worthwhile is the factor by which a query's error must fall for it to get more of the budget.
 const worthwhile = 0.99
 
-// count chooses n again, which changes no ties: p.survive and p.choose may go round in a circle.
+// count chooses n again, which does not change ties: alternating p.survive and p.choose may not converge.
 func (p *Program) count(o CompileOptions) {
 	for i := range p.Queries {
 		if c := &p.Queries[i]; !c.kept {
@@ -269,7 +270,7 @@ func (p *Program) count(o CompileOptions) {
 	}
 }
 
-// score of a query's collector behind ties.
+// score of a query's collector after ties.
 func (p *Program) score(c *Compiled, o CompileOptions) float64 {
 	e := c.Collector
 	e.P *= p.survival(c, o)
@@ -293,7 +294,7 @@ func (p *Program) rate() (sum float64) {
 	return sum
 }
 
-// place lays out the coupons of every attribute side by side, where kept queries leave room.
+// place lays out the coupons of every attribute in the gaps between those of kept queries.
 func (p *Program) place() error {
 	for i := range p.Attributes {
 		a := &p.Attributes[i]
@@ -304,7 +305,7 @@ func (p *Program) place() error {
 		p.Steps += a.limit
 	}
 	if p.Steps > couponSteps {
-		return fmt.Errorf("compile queries: %w: their coupons take %d steps of the hash, %d fit: lower beaucoup.budget or ask "+
+		return fmt.Errorf("compile queries: %w: their coupons need %d steps of the hash, %d fit: lower beaucoup.budget or ask "+
 			"for small and large thresholds of different attributes", ErrCompile, p.Steps, couponSteps)
 	}
 	return nil
@@ -337,7 +338,7 @@ func (p *Program) placeIn(a *attribute) error {
 	return nil
 }
 
-// gap is the first multiple of step behind which length is free.
+// gap is the first multiple of step from which on length is free.
 func gap(taken [][2]float64, step, length float64) float64 {
 	at := 0.0
 	for again := true; again; {
@@ -368,12 +369,12 @@ func (p *Program) coupons() []uint32 {
 	return table
 }
 
-// Definition is what an attribute is, however it was written: equal ones have equal hashes, on all hosts.
+// Definition is the canonical text of an attribute: equal attributes have equal hashes, on all hosts.
 func (a *attribute) Definition() string {
 	return fmt.Sprintf("%x %x %x %x", a.Mask, a.filter.Mask, a.filter.Value, a.valid)
 }
 
-// Needs is what the parser must deliver.
+// Needs are the fields that the parser must provide.
 func (p *Program) Needs() (n maps.Need) {
 	for _, q := range p.Queries {
 		n |= q.Attribute.need | q.Key.need
@@ -391,7 +392,7 @@ func (p *Program) ByID(id int) *Compiled {
 	return nil
 }
 
-// Salt makes a secret of what it is for: hosts that share seed, epoch and queries share salts.
+// Salt derives a secret for a purpose (what): hosts with the same seed, epoch and queries have the same salts.
 func Salt(seed, epoch uint64, what ...string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %d %s", seed, epoch, strings.Join(what, "|"))

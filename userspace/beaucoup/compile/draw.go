@@ -16,7 +16,8 @@ var switchRows = func() (rows [4]*crc32.Table) {
 	return rows
 }()
 
-// SwitchWords are a packet as a switch hashes it, where time and identification make the attribute that differs in every packet.
+// SwitchWords are a packet's words as a switch hashes them, where time and identification form the attribute that differs in
+// every packet.
 func SwitchWords(p *packet.Packet, seed uint64) Words {
 	number := uint64(p.Time) << 16
 	if p.Src.Is4() {
@@ -32,7 +33,7 @@ func SwitchPlace(key *Words, four bool, query int) (slot, check uint32) {
 		switch {
 		case !four:
 			b = binary.BigEndian.AppendUint64(b, w)
-		case n%2 == 0: // an IPv4 address has zeros in front
+		case n%2 == 0: // an IPv4 address is preceded by zeros
 			b = binary.BigEndian.AppendUint64(b, 0)
 		default:
 			b = binary.BigEndian.AppendUint64(b, w&(1<<32-1))
@@ -63,7 +64,7 @@ func (p *Program) SwitchDraws(w *Words, valid packet.Valid, four bool) (queries 
 	return queries
 }
 
-// attributeBytes are what crc_attribute hashes: an address of each version, of which one is zeros.
+// attributeBytes are the bytes that crc_attribute hashes: an address of each version, of which one is zeros.
 func attributeBytes(w *Words, four bool) (b []byte) {
 	for n := 0; n <= wordDstHigh; n += 2 {
 		if four {

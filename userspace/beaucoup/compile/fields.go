@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// words is the packet header vector as the program masks it: enum beaucoup_word of bpf/beaucoup/beaucoup.bpf.c.
+// Indices of the packet header vector's words, as the program masks them: enum beaucoup_word of bpf/beaucoup/beaucoup.bpf.c.
 const (
 	wordSrcHigh = iota
 	WordSrcLow
@@ -37,10 +37,10 @@ const (
 	shiftFamily = 12
 )
 
-// hasApp is HAS_APP of the program: the identifier of a request or of a response is there.
+// hasApp is HAS_APP of the program: the packet has the identifier of a request or of a response.
 const hasApp packet.Valid = 1 << 15
 
-// ValidOf is what a packet has.
+// ValidOf are the fields that a packet has.
 func ValidOf(p *packet.Packet) packet.Valid {
 	if p.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
 		return p.Valid | hasApp
@@ -48,16 +48,16 @@ func ValidOf(p *packet.Packet) packet.Valid {
 	return p.Valid &^ hasApp
 }
 
-// ErrField is wrapped when a query asks for what the program does not know.
+// ErrField is wrapped when a query uses a field that the program does not have.
 var ErrField = errors.New("the data plane has no such field")
 
-// field is one name of the query language: the bits of the vector that it stands for.
+// field is one name of the query language, with its bits of the vector.
 type field struct {
 	name  string
 	word  int
 	mask  uint64
 	shift int
-	valid packet.Valid // what a packet must have
+	valid packet.Valid // fields that a packet must have
 	need  maps.Need
 }
 
@@ -135,7 +135,7 @@ func (t *Tuple) addAddress(name, length string, hasLength bool) error {
 		if bits = n; n <= 32 {
 			bits, t.ipv4 = n+96, true
 		} else {
-			t.ipv6 = true // of IPv4 it would leave nothing: all hosts would be one
+			t.ipv6 = true // for IPv4 the mask would be empty: all hosts would be one
 		}
 	}
 	at := wordSrcHigh
@@ -149,8 +149,8 @@ func (t *Tuple) addAddress(name, length string, hasLength bool) error {
 	return nil
 }
 
-// WordsOf is a packet as the program sees it; number stands for what is different in every packet, seed is that of the
-// hash of DNS names.
+// WordsOf are a packet's words as in the program; number is a value that differs in every packet, seed that of the hash of DNS
+// names.
 func WordsOf(p *packet.Packet, number, seed uint64) (w Words) {
 	w[wordSrcHigh], w[WordSrcLow] = address(p.Src)
 	w[wordDstHigh], w[WordDstLow] = address(p.Dst)
@@ -181,7 +181,7 @@ func address(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-// And is what a mask leaves.
+// And applies a mask.
 func (w *Words) And(mask *Words) (masked Words) {
 	for i := range w {
 		masked[i] = w[i] & mask[i]
@@ -226,7 +226,7 @@ func numberText(w Words, name string) string {
 	return ""
 }
 
-// FieldsOf are the names of the fields that the parser must be asked for.
+// FieldsOf are the names of the fields that the parser must provide.
 func FieldsOf(need maps.Need) (names []string) {
 	for _, f := range fields {
 		if f.need&need != 0 {

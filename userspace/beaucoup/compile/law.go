@@ -2,15 +2,15 @@ package compile
 
 import "math"
 
-// How many attributes a key has that raises an alert depends on how many keys there are that have fewer: of many keys with a tenth of a
-// threshold some come to it by luck. A collector that takes d draws alerts if its key has as many attributes, so of all alerts the
-// share of those with d draws is as the chance of d draws times the share of keys with d attributes or more. Near a threshold that share is
-// taken to fall as d^-a. How fast it does is seen in the table: how many collectors have half of the coupons for each that has all.
+// The number of attributes of a key that raises an alert depends on the number of keys with fewer: of many keys with a tenth of a threshold
+// some raise an alert by chance. A collector that needs d draws alerts if its key has d attributes, so the share of alerts with d draws is
+// proportional to the probability of d draws times the share of keys with d attributes or more. Near a threshold that share is modelled as
+// d^-a. The exponent a is estimated from the table: the number of collectors with half of the coupons for each one with all.
 
 // law is the distribution of a collector's draws.
 type law struct{ draws, chance []float64 }
 
-// Weighted by d^-a: the draws of alerts, in shares that add up to 1.
+// Weighted is the law weighted by d^-a and normalised: the distribution of the draws of alerts.
 func (l law) Weighted(a float64) law {
 	w, sum := law{l.draws, make([]float64, len(l.chance))}, 0.0
 	for n, d := range l.draws {
@@ -31,7 +31,7 @@ func (l law) mean(a float64) (sum float64) {
 	return sum
 }
 
-// Quantile is the draws that a share of collectors takes at most.
+// Quantile is the number of draws that a share of collectors needs at most.
 func (l law) Quantile(share float64) float64 {
 	arrived := 0.0
 	for n, c := range l.chance {
@@ -42,7 +42,7 @@ func (l law) Quantile(share float64) float64 {
 	return l.draws[len(l.draws)-1]
 }
 
-// Above is the share that takes more than d.
+// Above is the share that needs more than d draws.
 func (l law) Above(d float64) (sum float64) {
 	for n, c := range l.chance {
 		if l.draws[n] > d {

@@ -170,8 +170,8 @@ func p4Ones() string {
 	return b.String()
 }
 
-// p4Complete counts the first byte off what is missing and matches every way to have the rest in the other three: adding
-// them up takes three stages more.
+// p4Complete subtracts the first byte's count from the missing coupons and matches all combinations of counts in the other three
+// bytes: adding the counts would take three more stages.
 func p4Complete() string {
 	var b strings.Builder
 	b.WriteString("\ncontrol BeaucoupLeft(in bit<8> b, in bit<8> before, out bit<8> left) {\n    action count(bit<8> less) { left = before + less; }\n\n" +
@@ -191,14 +191,14 @@ func p4Complete() string {
 	return b.String()
 }
 
-// family is what a filter says of it: 4, 6, or 0 for both.
+// family is the IP version that a filter selects: 4, 6, or 0 for both.
 func (f *Filter) family() uint64 { return (f.Value & f.Mask) >> shiftFamily & 0xf }
 
-// fieldList is what a hash is made of. What a mask takes away is zeros, which cost a switch nothing, so that a field has the
-// same place in every hash: crc_attribute in bpf/beaucoup/beaucoup.bpf.c.
+// fieldList is the list of a hash's input fields. Masked bits are zeros, which cost a switch nothing, so that a field has the
+// same position in every hash: crc_attribute in bpf/beaucoup/beaucoup.bpf.c.
 type fieldList struct {
 	fields []string
-	zeros  int // bits behind them
+	zeros  int // zero bits after the fields
 }
 
 func (l *fieldList) zero(bits int) { l.zeros += bits }
@@ -219,7 +219,7 @@ func (l *fieldList) text() string {
 	return strings.Join(l.fields, ", ")
 }
 
-// word adds what a mask leaves of 32 bits; a prefix ends with zeros.
+// word adds the bits of a 32-bit field that a mask selects; a prefix ends with zeros.
 func (l *fieldList) word(name string, mask uint32) {
 	if mask == 0 {
 		l.zero(32)
@@ -239,7 +239,7 @@ func (l *fieldList) either(there bool, name string, bits int) {
 	}
 }
 
-// address adds an address of each version. A header that the packet does not have is zeros (@pa_no_overlay in top.p4), so
+// address adds an address of each version. A header that the packet does not have is all zeros (@pa_no_overlay in top.p4), so
 // that one hash serves both families.
 func (l *fieldList) address(name string, high, low, family uint64) {
 	four, six := uint32(low), []uint32{uint32(high >> 32), uint32(high), uint32(low >> 32), uint32(low)}
@@ -255,7 +255,8 @@ func (l *fieldList) address(name string, high, low, family uint64) {
 	}
 }
 
-// p4Fields lists what an attribute's hash is made of: a switch can take other queries while it runs, but no other fields.
+// p4Fields lists the input fields of an attribute's hash: on a running switch queries can be replaced, but only with these
+// fields.
 func (a *attribute) p4Fields() string { return a.p4FieldsOf(a.filter.family()) }
 
 func (a *attribute) p4FieldsOf(family uint64) string {
@@ -276,14 +277,14 @@ const (
 	p4Coupons  = 1024 // entries of an attribute's table, or the power of two that the first set takes
 )
 
-// TablesP4 are the controls of which tables.p4 of the twin is made.
+// TablesP4 are the controls of the twin's tables.p4.
 func (p *Program) TablesP4() string {
 	return p.p4Coupons() + p.p4Queries() + p4Onehot() + p4Ones() + p4Complete()
 }
 
 var errP4 = errors.New("the P4 twin has addresses, ports, protocol, TCP flags and timestamp, 32 coupons, probabilities of at least 2^-16")
 
-// CheckP4 refuses what a switch does not have, by the name of the query.
+// CheckP4 refuses queries with features that the twin does not have, by name.
 func (p *Program) CheckP4() error {
 	if p.word != 32 {
 		return fmt.Errorf("write P4: beaucoup.coupons=%d: %w", p.word, errP4)
@@ -293,7 +294,7 @@ func (p *Program) CheckP4() error {
 		used := c.Attribute.Mask[WordPorts] | c.Key.Mask[WordPorts] | c.Filter.Mask
 		if c.Attribute.need|c.Key.need != 0 || c.exponent > P4HashBits || used&0xfff != 0 || (c.Attribute.Valid|c.Key.Valid|c.Filter.Valid)&packet.ICMP != 0 ||
 			c.Key.Mask[WordPorts]>>shiftFlags&0xff != 0 {
-			return fmt.Errorf("write P4: query %s: %w; TCP flags are no key", c.Name, errP4)
+			return fmt.Errorf("write P4: query %s: %w; TCP flags cannot be a key", c.Name, errP4)
 		}
 	}
 	return nil

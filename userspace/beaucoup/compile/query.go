@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// ErrQuery is wrapped by everything that is wrong with a query.
+// ErrQuery is wrapped by every error in a query.
 var ErrQuery = errors.New("write queries as NAME: count distinct FIELDS by FIELDS > NUMBER in DURATION [if FILTER]")
 
 // MaxQueries is QUERIES of the program.
@@ -183,14 +183,14 @@ func check(all []Query) error {
 	seen := map[string]bool{}
 	for _, q := range all {
 		if seen[q.Name] {
-			return fmt.Errorf("read queries: %s is there twice", q.Name)
+			return fmt.Errorf("read queries: %s occurs twice", q.Name)
 		}
 		seen[q.Name] = true
 	}
 	return nil
 }
 
-// maxFile bounds a file of queries: a thousand bytes for each is plenty, and a device has no end.
+// maxFile bounds a file of queries, because a device has no end: 500 bytes for each query are ample.
 const maxFile = 64 << 10
 
 // ReadFile reads a YAML file: a list "queries", each "name: count distinct ...".
@@ -210,7 +210,7 @@ func ReadFile(path string) ([]Query, error) {
 	return ParseYAML(data)
 }
 
-// ParseYAML is ReadFile for what is read already.
+// ParseYAML is ReadFile for the content of a file.
 func ParseYAML(data []byte) ([]Query, error) {
 	var file struct {
 		Queries []map[string]string `yaml:"queries"`

@@ -1,7 +1,7 @@
 package compile
 
-// The queries of table 4.1. Ports are counted where a connection is opened: replies to a scan come from the port that was scanned, and
-// go to as many ports of the scanner as it has used.
+// SixQueries are the queries of table 4.1. Ports are counted only where a connection is opened: replies to a scan have the scanned
+// port as source, and as many destination ports as the scanner has used.
 const SixQueries = `
 superspreader: count distinct dst by src > 1000 in 30s
 ddos-victim: count distinct src by dst > 1000 in 30s
@@ -11,7 +11,7 @@ heavy-flow: count distinct timestamp by src+sport+dst+dport > 10000 in 30s
 syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and not tcp.ack
 `
 
-// Twenty-six queries over eleven attributes, thresholds from 100 to 10000, as section 4.5.2 describes its set.
+// ManyQueries are 26 queries over eleven attributes, thresholds from 100 to 10000, like the set of section 4.5.2.
 const ManyQueries = SixQueries + `
 spread-pairs: count distinct dst+dport by src > 1000 in 30s
 spread-from-port: count distinct dst by src+sport > 1000 in 30s

@@ -7,14 +7,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Rules are the entries of the twin's tables, which change while the switch runs: the tables of coupons, one an attribute,
-// and the table of queries. Write the coupons of new queries last, and take those of old ones out first.
+// Rules are the entries of the twin's tables, which change while the switch runs: the tables of coupons, one an attribute, and
+// the table of queries. Write the coupons of new queries last, and remove those of old ones first.
 type Rules struct {
 	Coupons []CouponRule `json:"coupons"`
 	Queries []QueryRule  `json:"queries"`
 }
 
-// Ternary is a value of which the mask's bits must be equal.
+// Ternary matches values that equal it in the mask's bits.
 type Ternary struct {
 	Value uint32 `json:"value"`
 	Mask  uint32 `json:"mask"`
@@ -121,13 +121,13 @@ func (p *Program) queryRules() (rules []QueryRule) {
 	return rules
 }
 
-// compiledIn are the tables of a switch's program that no attribute has yet.
+// compiledIn are the tables of a switch's program that are not yet assigned to an attribute.
 type compiledIn struct {
 	attributes []attribute
 	taken      []bool
 }
 
-// takes finds the table that hashes an attribute's fields.
+// takes finds and assigns the table that hashes an attribute's fields.
 func (c *compiledIn) takes(a *attribute) (table int, err error) {
 	for n := range c.attributes {
 		if !c.taken[n] && c.attributes[n].serves(a) {
@@ -135,11 +135,12 @@ func (c *compiledIn) takes(a *attribute) (table int, err error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("write rules: %w: distinct %s is not compiled in; make the switch's program again with the query", ErrField, a.Text)
+	return 0, fmt.Errorf("write rules: %w: distinct %s is not compiled in; generate and compile the switch's program with the query", ErrField, a.Text)
 }
 
-// serves says whether a table can have another attribute's coupons. Protocol, flags and family are keys of every table, ports
-// of those whose first queries selected by them. A hash of both families is one of IPv4 where an IPv6 header is missing.
+// serves reports whether a table can hold another attribute's coupons. Protocol, flags and family are keys of every table; ports
+// only of tables whose first queries select by them. A hash of both families equals that of IPv4 if the packet has no IPv6
+// header.
 func (a *attribute) serves(other *attribute) bool {
 	family := a.filter.family()
 	return a.p4Fields() == other.p4FieldsOf(family) && (family == 0 || family == other.filter.family()) &&

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-// Tables are the program's two halves of rules; one word says which half packets use.
+// Tables are the program's two halves of rules; one word selects the half that packets use.
 type Tables struct {
 	active, Attributes, coupons, queries *maps.Array
 	Half                                 uint32
@@ -29,8 +29,8 @@ func NewTables(set *maps.Set) (*Tables, error) {
 	return t, nil
 }
 
-// Install exchanges the queries between two packets: the half that is not in use is written, then the word, and running
-// programs are waited for, so that the next exchange finds nobody in the half that it writes.
+// Install exchanges the queries atomically: it writes the half that is not in use, then the word, and waits for running programs,
+// so that at the next exchange no program reads the half that is written.
 func (t *Tables) Install(p *Program, seed, epoch uint64) error {
 	half := t.Half ^ 1
 	for i := range p.Attributes {
@@ -56,7 +56,7 @@ func (t *Tables) Install(p *Program, seed, epoch uint64) error {
 	return await()
 }
 
-// activeBits is what packets read of a program: how many attributes there are, and whether packets must be numbered.
+// activeBits is the part of the word for packets: the number of attributes, and whether packets must be numbered.
 func (p *Program) activeBits() uint32 {
 	bits := uint32(len(p.Attributes)) << 8
 	for _, a := range p.Attributes {
@@ -67,7 +67,7 @@ func (p *Program) activeBits() uint32 {
 	return bits
 }
 
-// await returns when no program runs that has read the old word.
+// await returns when no running program has read the old word.
 func await() error {
 	b, err := maps.NewBarrier()
 	if err != nil {
@@ -96,14 +96,14 @@ func (p *Program) queryRow(c *Compiled, seed, epoch uint64) bpf.BeaucoupBeaucoup
 	}
 }
 
-// Definition is what a query's coupons depend on. A query that goes and comes back within its window finds its collectors
-// where its coupons are the same again, and begins with others where they are not.
+// Definition is the text that a query's coupons depend on. A query that is removed and added again within its window continues
+// its collectors if its coupons are unchanged, and starts new ones otherwise.
 func (c *Compiled) Definition() string {
 	return fmt.Sprintf("query %s %d %d %g %g", c.Text(), c.Collector.M, c.Collector.N, c.Collector.P, c.Start)
 }
 
-// Horizon is the longest time that a collector can have left, in ticks. Windows of queries that are gone count: half an
-// hour is the most there can be.
+// Horizon is the longest remaining time of a collector, in ticks. Windows of removed queries count, too; half an hour is the
+// maximum.
 func (p *Program) Horizon() uint32 {
 	longest := uint32(0)
 	for _, q := range p.Queries {
@@ -118,6 +118,6 @@ func Ticks(d time.Duration) uint32 { return uint32(int64(d) >> Tick) }
 const (
 	Tick       = 10 // beaucoup_tick: ticks are 2^10 ns
 	ReplayRing = 16 << 20
-	// clockSlack is what the clocks of two cores and a capture's timestamps may go back, in ticks (67 ms).
+	// clockSlack is how far the clocks of two cores, or a capture's timestamps, may go back, in ticks (67 ms).
 	clockSlack = 1 << 16
 )

@@ -8,7 +8,7 @@ type Collector struct {
 	P    float64
 }
 
-// Draws is CC(m, p, n): the distinct attributes that it takes on average (lemma 4.3.1).
+// Draws is CC(m, p, n): the mean number of distinct attributes for n coupons (lemma 4.3.1).
 func (c Collector) Draws() float64 {
 	mean, _ := c.Moments()
 	return mean
@@ -24,8 +24,8 @@ func (c Collector) Moments() (mean, variance float64) {
 	return mean, variance
 }
 
-// score ranks collectors by their mean relative error, as if draws were normally distributed. The deviation of those that
-// alert too early is scaled up to t: it is smaller than that of the others, and they would be preferred.
+// score ranks collectors by their mean relative error, with normally distributed draws. The deviation of collectors that alert
+// too early is scaled up to t: otherwise they would be preferred, because theirs is smaller.
 func score(mean, variance, t float64) float64 {
 	bias, sd := mean/t-1, math.Sqrt(variance)/min(mean, t)
 	if sd == 0 {
@@ -35,12 +35,12 @@ func score(mean, variance, t float64) float64 {
 	return math.Sqrt(2/math.Pi)*sd*math.Exp(-z*z/2) + bias*math.Erf(z/math.Sqrt2)
 }
 
-// exactDraws bounds the work of arrivals: collectors that take more draws are scaled down, which moves the error by less
-// than 0.1 points.
+// exactDraws bounds the work of arrivals: collectors that need more draws are scaled down, which changes the error by less than
+// 0.1 percentage points.
 const exactDraws = 5000
 
-// arrivals calls visit with 1, 2, ... draws and the chance that the collector takes exactly so many, until no more than tail is
-// left: the distribution of the number of distinct coupons after each draw.
+// arrivals calls visit with 1, 2, ... draws and the probability that the collector needs exactly so many, until the remaining
+// probability is at most tail. It follows the distribution of the number of distinct coupons after each draw.
 func (c Collector) arrivals(tail float64, visit func(draws, chance float64)) {
 	scale := 1.0
 	for c.Draws() > exactDraws {
@@ -70,7 +70,7 @@ func (c Collector) Error(t float64) (sum float64) {
 	return sum / t
 }
 
-// Quantiles are the draws that shares of all collectors take at most; shares ascend.
+// Quantiles are the numbers of draws that shares of all collectors need at most; shares ascend.
 func (c Collector) Quantiles(shares ...float64) []float64 {
 	found, arrived := make([]float64, 0, len(shares)), 0.0
 	c.arrivals(1e-6, func(draws, chance float64) {
@@ -81,21 +81,21 @@ func (c Collector) Quantiles(shares ...float64) []float64 {
 	return found
 }
 
-// best is the collector with the smallest error for threshold t that draws limit coupons a packet or fewer; survival is
-// the share of drawn coupons that ties leave (section 4.3.2, with the correction that section 4.4.1 leaves open). Its draws
-// are within 2.5 % of t, or within 5 %, 10 % ... where there is none: the paper's 5 % at once would be all that the
-// bias of an alert may have. p is 2^-j or one of the multiples of it.
+// best is the collector with the smallest error for threshold t that draws at most limit coupons a packet; survival is the share
+// of drawn coupons that is not lost to ties (section 4.3.2, with the correction that section 4.4.1 leaves open). Its draws are
+// within 2.5 % of t, or if there is none, within 5 %, 10 % ...: starting with the paper's 5 % would use up the whole bias that an
+// alert may have. p is 2^-j or one of the multiples of it.
 func best(t, limit, survival float64, word int, multiples ...float64) (found Collector, j int) {
 	for tolerance := 0.025; tolerance < 1; tolerance *= 2 {
 		if found, j = within(tolerance, t, limit, survival, word, multiples); found.M > 0 {
 			return found, j
 		}
 	}
-	j = min(maxExponent, max(0, int(math.Ceil(-math.Log2(limit))))) // even one coupon takes longer: the nearest there is
+	j = min(maxExponent, max(0, int(math.Ceil(-math.Log2(limit))))) // even one coupon needs more draws than t: take the nearest
 	return Collector{M: 1, N: 1, P: math.Ldexp(1, -j)}, j
 }
 
-// within is the best collector whose draws are t to the tolerance; M is 0 when there is none.
+// within is the best collector whose draws equal t within the tolerance; M is 0 if there is none.
 func within(tolerance, t, limit, survival float64, word int, multiples []float64) (found Collector, j int) {
 	s := search{tolerance: tolerance, t: t, limit: limit, survival: survival, word: word, smallest: math.Inf(1)}
 	for e := 0; e <= maxExponent; e++ {
@@ -109,9 +109,9 @@ func within(tolerance, t, limit, survival float64, word int, multiples []float64
 	return s.found, s.exponent
 }
 
-// oddMultiples of powers of two are probabilities of coupons in two words: thresholds half-way between those that powers of
-// two are good for would else err by 12.9 % and not by 12.5 % at most. In one word they are not: a switch takes one rule a
-// coupon for powers of two only.
+// oddMultiples of powers of two are allowed as probabilities with coupons in two words: otherwise thresholds half-way between
+// those that suit powers of two would err by up to 12.9 % instead of 12.5 %. With one word they are not allowed, because a switch
+// needs only one rule a coupon for powers of two.
 var oddMultiples = []float64{3, 5, 7}
 
 // count is the number of coupons out of m with probability p at which draws come closest to t, by score.
@@ -155,8 +155,8 @@ func (s *search) at(p float64, e int) {
 	}
 }
 
-// survivals are the shares of drawn coupons that are collected, by attribute: none of the others draws, or one and the coin
-// falls right. x are the probabilities that a packet draws.
+// survivals are the shares of drawn coupons that are collected, by attribute: no other attribute draws, or one does and loses the
+// coin toss. x are the probabilities that a packet draws.
 func survivals(x []float64) []float64 {
 	s := make([]float64, len(x))
 	for a := range x {
@@ -171,7 +171,7 @@ func survivals(x []float64) []float64 {
 	return s
 }
 
-// Law is the distribution of its draws.
+// Law is the distribution of the collector's draws.
 func (c Collector) Law() (l law) {
 	c.arrivals(1e-6, func(draws, chance float64) {
 		l.draws, l.chance = append(l.draws, draws), append(l.chance, chance)
@@ -179,7 +179,7 @@ func (c Collector) Law() (l law) {
 	return l
 }
 
-// Slope is the a at which half collectors have c.half() coupons where one has all.
+// Slope is the exponent a at which half collectors have c.Half() coupons for each one with all.
 func (c Collector) Slope(half float64, all law) float64 {
 	part := Collector{M: c.M, N: c.Half(), P: c.P}.Law()
 	low, high := 0.0, float64(steepest)
@@ -196,8 +196,8 @@ func (c Collector) Slope(half float64, all law) float64 {
 // Half of the coupons for an alert.
 func (c Collector) Half() int { return max(1, (c.N+1)/2) }
 
-// Hopeless: k coupons are there, and what is left of the window is ratio of what is gone. One that has alerted stays, so
-// that it does not alert again in its window.
+// Hopeless reports whether a collector with k coupons will not alert; ratio is the remaining part of its window over the elapsed
+// part. A collector that has alerted is not hopeless, so that it stays and does not alert again in its window.
 func (c Collector) Hopeless(k int, ratio float64) bool {
 	if k >= c.N {
 		return false
@@ -208,7 +208,7 @@ func (c Collector) Hopeless(k int, ratio float64) bool {
 	return most < mean-certain*math.Sqrt(variance)
 }
 
-// between are mean and variance of the time from k to n coupons, when attributes come at random, one in each unit of time.
+// between are mean and variance of the time from k to n coupons, if attributes arrive at random, one per unit of time.
 func (c Collector) between(k, n int) (mean, variance float64) {
 	for j := k; j < n; j++ {
 		q := c.P * float64(c.M-j)
@@ -218,6 +218,6 @@ func (c Collector) between(k, n int) (mean, variance float64) {
 	return mean, variance
 }
 
-// certain is how many standard deviations a collector must be away from its alert to be hopeless: of its count so far and of
-// what it lacks, both.
+// certain is how many standard deviations a collector must be away from its alert to be hopeless, of both its count so far and
+// the missing draws.
 const certain = 3

@@ -6,10 +6,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// sampled is how many hellos a clock is known from. One of them is enough; the one with the shortest way there and back says most.
+// sampled is how many round trips of hellos are stored to measure a clock. The one with the shortest round trip has the smallest
+// error.
 const sampled = 16
 
-// drift is by how much two clocks of computers may part: 100 ppm.
+// drift is the largest relative drift of two computers' clocks: 100 ppm.
 const drift = 1e-4
 
 type sample struct{ at, offset, err int64 }
@@ -34,7 +35,7 @@ func (c *clocks) add(sent, answered, received int64) {
 	}
 }
 
-// forget drops all samples: another coordinator answers, whose clock is another one.
+// forget drops all samples, because another coordinator with another clock answers.
 func (c *clocks) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package client is an agent's side of the bus: windows are queued, sent in batches, and kept until the coordinator has used them.
+// Package client is an agent's side of the bus: windows are queued, sent in batches, and stored until the coordinator has used
+// them.
 package client
 
 import (
@@ -26,22 +27,22 @@ type Options struct {
 	Name     string
 	Servers  []string    // nats:// or tls:// URLs
 	TLS      *tls.Config // nil: on this host only
-	Buffer   int         // bytes that may wait for a coordinator
+	Buffer   int         // most bytes queued for a coordinator
 	Software string
 	Log      *slog.Logger
 	// Plan is called with the plan whenever it changes.
 	Plan func(*bus.Plan)
-	// Refused says which measurements of the plan cannot be carried out here, and why.
+	// Refused returns the measurements of the plan that cannot run here, with the reasons.
 	Refused func() map[string]string
-	// Found is what goes on here, as Findings carry it; nil: nothing is looked for.
+	// Found returns the active findings, in the form of bus.Findings; nil: findings are not sent.
 	Found func() (items [][]byte, more uint64, subjects []string)
 	// Message is called with a message of an algorithm's coordinator.
 	Message func(bus.Message)
 	// Renew is called when a message is lost, or may be: instances have to ask for the whole state.
 	Renew func()
-	// Clock is the clock of windows, ns; Wall is the wall's.
+	// Clock is the clock of windows, ns; Wall is wall clock time.
 	Clock, Wall func() int64
-	// Hello is how often it is sent; 0: every 2 s.
+	// Hello is the interval of hellos; 0: 2 s.
 	Hello time.Duration
 	// Linger is how long an item waits for more; 0: 50 ms.
 	Linger time.Duration
@@ -49,14 +50,14 @@ type Options struct {
 
 const (
 	hello      = 2 * time.Second
-	linger     = 50 * time.Millisecond // what ends together travels together
-	stall      = 5 * time.Second       // what was not received by then is sent again
+	linger     = 50 * time.Millisecond // windows that end together are sent in one batch
+	stall      = 5 * time.Second       // batches that are not received by then are sent again
 	firstPause = 250 * time.Millisecond
 	mostPause  = 8 * time.Second
-	parting    = 3 * time.Second // how long the end waits for what is on its way
+	parting    = 3 * time.Second // how long Close waits for queued batches to arrive
 )
 
-// Link is an agent's side of the bus. Nothing that it is given ever waits for the network.
+// Link is an agent's side of the bus. No caller ever blocks on the network.
 type Link struct {
 	opts        Options
 	incarnation uint64
@@ -89,7 +90,8 @@ type Link struct {
 // source is an instance of an algorithm that sends messages.
 type source struct{ instance, algorithm string }
 
-// Open connects, to whichever coordinator answers, as soon as one does. Windows are those of the hub whose instance shared says.
+// Open connects in the background to the first coordinator that answers. It sends the hub's windows of the instances that shared
+// selects.
 func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, error) {
 	if err := bus.CheckName(o.Name); err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func (l *Link) options() []nats.Option {
 		nats.Name(l.opts.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
 		nats.CustomReconnectDelay(pause), nats.Timeout(10 * time.Second), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.FlusherTimeout(10 * time.Second), nats.IgnoreDiscoveredServers(),
-		nats.IgnoreAuthErrorAbort(), // whoever is kept out for a while, or gets another certificate, comes back
+		nats.IgnoreAuthErrorAbort(), // an agent that is refused for a while, or gets another certificate, tries again
 		nats.ConnectHandler(func(*nats.Conn) { l.reached(); signal(l.greet) }),
 		nats.ReconnectHandler(func(*nats.Conn) { l.reached(); signal(l.greet) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.unreached(err) }),
@@ -154,7 +156,7 @@ func (l *Link) options() []nats.Option {
 	return o
 }
 
-// unreached says why there is no connection, whenever it is another reason: ports of this host differ with every attempt.
+// unreached logs why there is no connection, when the reason changes; local ports, which differ with every attempt, are ignored.
 func (l *Link) unreached(err error) {
 	if err == nil || errors.Is(err, nats.ErrNoServers) {
 		return
@@ -179,7 +181,7 @@ func (l *Link) reached() {
 	l.trouble = ""
 }
 
-// pause before the next attempt. Agents whose coordinator is gone shall not all come back at the same moment.
+// pause before the next attempt, at random, so that all agents of a restarted coordinator do not connect at the same moment.
 func pause(attempts int) time.Duration {
 	p := min(firstPause<<min(attempts, 10), mostPause)
 	return p/2 + mathrand.N(p)
@@ -208,8 +210,8 @@ func (l *Link) collect(shared func(string) bool) {
 	}
 }
 
-// Publish sends a message of an instance to its algorithm's coordinator. lost are those before it that are lost already; at is when it was sent,
-// on the clock of windows.
+// Publish sends a message of an instance to its algorithm's coordinator. lost is the number of messages before it that were dropped; at is when
+// it was sent, on the clock of windows.
 func (l *Link) Publish(instance, algorithm string, at int64, lost uint64, data []byte) {
 	l.mu.Lock()
 	who := source{instance, algorithm}
@@ -251,8 +253,8 @@ func (l *Link) lost() content {
 	return c
 }
 
-// room is how much of a message items may take: the rest of a batch has its bounds.
-func (l *Link) room() int {
+// itemBytes is the size of a message that is available for items: the rest of a batch is bounded.
+func (l *Link) itemBytes() int {
 	most := bus.DefaultMessage
 	if n := l.conn.MaxPayload(); n > 0 {
 		most = int(n)
@@ -281,13 +283,13 @@ func (l *Link) gather(ctx context.Context) {
 			return
 		case i := <-l.items:
 			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
-			if n > l.room() {
+			if n > l.itemBytes() {
 				l.opts.Log.Warn("window or message exceeds the coordinator's size limit, dropped", "instance", i.Instance,
-					"algorithm", i.Algorithm, "bytes", n, "limit", l.room())
+					"algorithm", i.Algorithm, "bytes", n, "limit", l.itemBytes())
 				l.lose(contentOf(i))
 				continue
 			}
-			if size+n > l.room() || len(items) == bus.MaxItems {
+			if size+n > l.itemBytes() || len(items) == bus.MaxItems {
 				seal()
 			}
 			if len(items) == 0 {
@@ -314,7 +316,7 @@ func (l *Link) seal(items []bus.Item) {
 	signal(l.wake)
 }
 
-// send sends what waits, says hello, and sends again what does not arrive.
+// send sends queued batches and hellos, and repeats batches that do not arrive.
 func (l *Link) send(ctx context.Context) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -355,7 +357,7 @@ func (l *Link) sendAll() {
 			l.mu.Lock()
 			l.queue.sent = min(l.queue.sent, s.number-1)
 			l.mu.Unlock()
-			return // it is tried again after the next hello
+			return // retried after the next hello
 		}
 	}
 }
@@ -398,7 +400,7 @@ func (l *Link) hello() {
 	}
 }
 
-// answered takes what the coordinator says.
+// answered handles an answer of the coordinator.
 func (l *Link) answered(data []byte) {
 	received := l.opts.Clock()
 	a, err := bus.DecodeAnswer(data)
@@ -407,7 +409,7 @@ func (l *Link) answered(data []byte) {
 		return
 	}
 	if a.Incarnation != l.incarnation {
-		return // to whoever had this name before
+		return // to an earlier incarnation of this name
 	}
 	l.mu.Lock()
 	l.answeredAt = time.Now()
@@ -450,10 +452,10 @@ func (l *Link) answered(data []byte) {
 	signal(l.wake)
 }
 
-// Clock is how this host's clock stands to the coordinator's.
+// Clock is the measured offset of this host's clock to the coordinator's.
 func (l *Link) Clock() bus.Clock { return l.clocks.now(l.opts.Clock()) }
 
-// Health is how a link fares.
+// Health is the state of a link.
 type Health struct {
 	Connected bool    `json:"connected"`
 	Server    string  `json:"server,omitempty"`
@@ -471,7 +473,7 @@ type Health struct {
 	Trouble   string  `json:"connection_error,omitempty"`
 }
 
-// Health asks the link how it fares.
+// Health returns the state of the link.
 func (l *Link) Health() Health {
 	now := l.opts.Clock()
 	c := l.clocks.now(now)
@@ -491,7 +493,7 @@ func (l *Link) Health() Health {
 	return h
 }
 
-// Close sends what waits, if somebody listens, and ends. A hub that is closed has been read to its end before.
+// Close sends queued batches, if a coordinator is connected, and ends. A closed hub is read to its end before.
 func (l *Link) Close() {
 	select {
 	case <-l.ended:

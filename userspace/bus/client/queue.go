@@ -36,7 +36,7 @@ type queue struct {
 	list         []sealed
 	last         uint64  // number of the latest batch
 	sent         uint64  // ... up to this one
-	received     uint64  // ... as the coordinator says
+	received     uint64  // ... as the coordinator confirms
 	lost         content // that left before it was received
 }
 
@@ -86,10 +86,10 @@ func (q *queue) next() (sealed, bool) {
 	return q.at(number), flying < inFlightBytes && number < from+inFlightBatches
 }
 
-// at is the batch of a number: those that are kept follow each other without a gap.
+// at is the batch of a number: stored batches are consecutive.
 func (q *queue) at(number uint64) sealed { return q.list[number-q.oldest()] }
 
-// answered takes what the coordinator says; back is true when it has to be sent again from there on.
+// answered handles the numbers of an answer; back is true if batches have to be sent again from there on.
 func (q *queue) answered(received, used uint64, back bool) {
 	q.received = min(received, q.last)
 	if back || q.sent < q.received {

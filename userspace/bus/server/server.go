@@ -1,4 +1,4 @@
-// Package server is the NATS server inside of a coordinator. It alone links one.
+// Package server is the NATS server inside a coordinator. It is the only package that links the server.
 package server
 
 import (
@@ -36,11 +36,11 @@ type Options struct {
 	Routes  []string
 	Peers   *tls.Config // of the cluster
 	Log     *slog.Logger
-	// Identify says who holds a certificate, and its serial number; err refuses it.
+	// Identify returns the name in a certificate, and its serial number; err refuses it.
 	Identify func(*tls.ConnectionState) (name, serial string, err error)
 }
 
-// Server is the NATS server of a coordinator. Whoever connects may publish and hear under the name of its certificate, and nothing else.
+// Server is the NATS server of a coordinator. A client may publish and subscribe only to the subjects of the name in its certificate.
 type Server struct {
 	opts   Options
 	nats   *natsserver.Server
@@ -99,12 +99,12 @@ func Serve(o Options) (*Server, error) {
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(20 * time.Second) {
 		s.Close()
-		return nil, fmt.Errorf("start the bus: it does not listen on %s", o.Listen)
+		return nil, fmt.Errorf("start the bus: server does not listen on %s", o.Listen)
 	}
 	return s, nil
 }
 
-// vacant says at once that an address is taken: the server says so in a log, and waits.
+// vacant checks in advance that an address is free: the NATS server itself only logs that it is not, and waits.
 func vacant(addresses ...string) error {
 	for _, a := range addresses {
 		if a == "" {
@@ -167,7 +167,7 @@ func (s *Server) Check(c natsserver.ClientAuthentication) bool {
 func (s *Server) who(c natsserver.ClientAuthentication) (string, error) {
 	if token := c.GetOpts().Token; token != "" {
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.secret)) != 1 {
-			return "", errors.New("it knows no secret of this coordinator's")
+			return "", errors.New("client does not have this coordinator's secret")
 		}
 		return "", nil
 	}
@@ -208,11 +208,11 @@ func (s *Server) Drop(name string) {
 	delete(s.conns, name)
 	s.mu.Unlock()
 	for _, c := range conns {
-		_ = s.nats.DisconnectClientByID(c.id) // it may be gone
+		_ = s.nats.DisconnectClientByID(c.id) // it may be closed already
 	}
 }
 
-// DropRevoked ends connections whose certificates count no more.
+// DropRevoked ends connections with revoked certificates.
 func (s *Server) DropRevoked(revoked func(serial string) bool) {
 	s.mu.Lock()
 	var names []string
@@ -222,7 +222,7 @@ func (s *Server) DropRevoked(revoked func(serial string) bool) {
 		}
 	}
 	s.mu.Unlock()
-	for _, name := range names { // one that was renewed comes back
+	for _, name := range names { // an agent with a renewed certificate connects again
 		s.Drop(name)
 	}
 }
@@ -250,7 +250,7 @@ func (s *Server) Close() {
 	s.nats.WaitForShutdown()
 }
 
-// logged carries what the server says to the log. What is of no use to an operator is left away.
+// logged passes the server's messages to the log, without those that do not help an operator.
 type logged struct{ server *Server }
 
 func (l logged) Noticef(format string, v ...any) {
@@ -279,7 +279,7 @@ func (l logged) Errorf(format string, v ...any) {
 		return
 	}
 	if strings.Contains(text, "remote error: tls: bad certificate") || strings.Contains(text, "remote error: tls: unknown certificate authority") {
-		text += ": whoever connects does not believe this coordinator's certificate: its bus.keys.ca is another authority's, or the address that it connects to is none of the certificate's"
+		text += ": the client rejects this coordinator's certificate: its bus.keys.ca is another authority's, or the address that it connects to is not in the certificate"
 	}
 	l.server.opts.Log.Warn("the bus: " + text)
 }

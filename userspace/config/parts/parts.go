@@ -1,4 +1,4 @@
-// Package parts holds what the configurations of agents and coordinators have in common: algorithms, names, and whom to speak with.
+// Package parts holds the common parts of the configurations of agents and coordinators: algorithms, names, servers and keys.
 package parts
 
 import (
@@ -65,7 +65,7 @@ func KeyFiles() config.Kind {
 	}}
 }
 
-// schemes that a server may have, and whether what is said is encrypted.
+// schemes that a server may have, and whether they are encrypted.
 var schemes = map[string]bool{"tls": true, "nats": false}
 
 func checkServer(text string) error {
@@ -115,7 +115,7 @@ func CheckServers(p *config.Parser, n *yaml.Node, servers []string, files *keys.
 		case encrypted && files == nil:
 			p.Say(n, "%s needs keys: make them with `xdpmon-coordinator keys`", s)
 		case !encrypted && (files != nil || !Loopback(u.Hostname())):
-			p.Say(n, "%s leaves this host or has keys: tls://%s", s, u.Host)
+			p.Say(n, "%s is on another host, or keys are set: use tls://%s", s, u.Host)
 		}
 	}
 }

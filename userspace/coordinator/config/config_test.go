@@ -140,7 +140,7 @@ func TestWrong(t *testing.T) {
 		{least + "bus: {keys: {ca: a, certificate: /b, key: /c}}\n", "4:18", "from the root", true},
 		{least + "bus: {cluster: {name: c, listen: '192.0.2.1:1', routes: ['192.0.2.2:1']}}\n", "4:16", "is on another host: set keys", false},
 		{least + "bus: {cluster: {name: c, listen: '127.0.0.1:1'}}\n", "4:16", "lacks routes", true},
-		{least + "bus: {external: ['nats://192.0.2.1:4222']}\n", "4:17", "leaves this host", false},
+		{least + "bus: {external: ['nats://192.0.2.1:4222']}\n", "4:17", "is on another host", false},
 		{least + "bus: {external: ['tls://192.0.2.1:4222']}\n", "4:17", "needs keys", false},
 		{least + "bus: {external: ['http://192.0.2.1']}\n", "4:18", "tls:// or nats://", false},
 		{least + "bus: {external: ['tls://192.0.2.1:4222'], " + ka + ", cluster: {name: c, listen: '127.0.0.1:1', routes: ['127.0.0.1:2']}}\n", "4:94", "external has its own", false},

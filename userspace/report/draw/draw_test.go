@@ -98,7 +98,7 @@ func TestNotRead(t *testing.T) {
 	late := make(chan time.Time, 1)
 	late <- time.Now()
 	patience := time.Duration(0)
-	if err := d.Close(func(d time.Duration) <-chan time.Time { patience = d; return late }); !errors.Is(err, errNotRead) || patience != Patience {
+	if err := d.Close(func(d time.Duration) <-chan time.Time { patience = d; return late }); !errors.Is(err, errBlocked) || patience != Patience {
 		t.Errorf("%v after %v", err, patience)
 	}
 	hub.Close()

@@ -1,4 +1,4 @@
-// Package folder keeps snapshots as files, as many as there is room for.
+// Package folder stores snapshots as files, up to a limit of bytes.
 package folder
 
 import (
@@ -21,16 +21,16 @@ const Suffix = ".xdpsnap"
 type Options struct {
 	Limit int64        // bytes of all files; the oldest go first
 	Clock report.Clock // of the windows
-	Full  func()       // called once, when the first has to go
+	Full  func()       // called once, when the first file is removed
 }
 
-// Folder is where snapshots are kept. It is no file that another process locks: two may write into one.
+// Folder stores snapshots. It is not locked: two processes may write into one folder.
 type Folder struct {
-	Dir   string
-	opts  Options
-	files []file // oldest first
-	bytes int64
-	told  bool
+	Dir      string
+	opts     Options
+	files    []file // oldest first
+	bytes    int64
+	notified bool
 }
 
 type file struct {
@@ -39,7 +39,7 @@ type file struct {
 	at   time.Time
 }
 
-// Open makes the folder, and finds what is there already: it counts, too.
+// Open creates the folder, or lists its existing snapshots, which count towards the limit.
 func Open(dir string, opts Options) (*Folder, error) {
 	f := &Folder{Dir: dir, opts: opts}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -59,7 +59,7 @@ func Open(dir string, opts Options) (*Folder, error) {
 	return f, nil
 }
 
-// name sorts by the end of the window and says whose it is.
+// name starts with the end of the window, so that files sort by time, and contains its source.
 func (f *Folder) name(l *report.Line) string {
 	end := time.Unix(0, l.Window.End+f.opts.Clock.UnixOffsetNS).UTC().Format("20060102T150405.000000000Z")
 	where := strings.Map(func(r rune) rune {
@@ -71,13 +71,13 @@ func (f *Folder) name(l *report.Line) string {
 	return fmt.Sprintf("%s-%s-%.64s%s", end, l.Algorithm, where, Suffix)
 }
 
-// Write puts a window's snapshot there whole or not at all, and makes room first.
+// Write stores a window's snapshot atomically, after removing the oldest ones if needed.
 func (f *Folder) Write(l *report.Line) error {
 	size := int64(len(l.Snapshot))
 	if size > f.opts.Limit {
 		return fmt.Errorf("a snapshot of %s has %d bytes, the limit is %d", l.Algorithm, size, f.opts.Limit)
 	}
-	if err := f.room(size); err != nil {
+	if err := f.makeSpace(size); err != nil {
 		return err
 	}
 	name := f.name(l)
@@ -99,10 +99,10 @@ func (f *Folder) Write(l *report.Line) error {
 	return nil
 }
 
-func (f *Folder) room(size int64) error {
+func (f *Folder) makeSpace(size int64) error {
 	for f.bytes+size > f.opts.Limit && len(f.files) > 0 {
-		if !f.told && f.opts.Full != nil {
-			f.told = true
+		if !f.notified && f.opts.Full != nil {
+			f.notified = true
 			f.opts.Full()
 		}
 		oldest := f.files[0]
