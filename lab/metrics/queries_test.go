@@ -141,7 +141,7 @@ func (w *world) identity(t *testing.T) {
 	for _, s := range w.ask(t, `count by (exported_instance, exported_job) ({__name__=~"xdpmon_.*",instance="host1:9400",exported_instance=~".+"}) or count by (exported_job) ({exported_job=~".+"})`, w.end) {
 		t.Errorf("Prometheus renames a label: %v", s.Metric)
 	}
-	if n := len(w.ask(t, `count by (__name__) ({__name__=~"xdpmon_.*",instance="host1:9400"})`, w.end)); n < 200 {
+	if n := len(w.ask(t, `count by (__name__) ({__name__=~"xdpmon_.*",instance="host1:9400"})`, w.end)); n < 160 {
 		t.Errorf("only %d metrics are checked", n)
 	}
 }
