@@ -46,7 +46,7 @@ func TestDrawn(t *testing.T) {
 	if err := d.Close(never); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.told) != 6 || !strings.HasPrefix(s.told[0], "notice 1 reports were not shown here") || !slices.Equal(s.told[1:], []string{"run 1", "line a", "notice n", "line b", "close"}) {
+	if len(s.told) != 6 || !strings.HasPrefix(s.told[0], "notice 1 reports were not shown: this output") || !slices.Equal(s.told[1:], []string{"run 1", "line a", "notice n", "line b", "close"}) {
 		t.Errorf("%q", s.told)
 	}
 	hub, s = feed.Hub{}, &seen{}
