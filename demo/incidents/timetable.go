@@ -82,7 +82,7 @@ const (
 	sourcesRate  = 1000. // datagrams a second
 
 	uploadsOfOffice = 2    // hosts
-	uploadShare    = 1.25 // of the link, which they would have together
+	uploadShare     = 1.25 // of the link, which they would have together
 )
 
 var (
