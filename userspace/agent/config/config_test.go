@@ -285,7 +285,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	for mode, says := range map[os.FileMode]string{0o600: "", 0o640: "read by others", 0o660: "written by others"} {
+	for mode, says := range map[os.FileMode]string{0o600: "", 0o640: "read by others", 0o660: "writable by others"} {
 		if err := os.WriteFile(path, []byte(least), mode); err != nil {
 			t.Fatal(err)
 		}
