@@ -9,7 +9,7 @@ LDFLAGS = -X main.revision=$${REVISION-$$(.ci/revision)}
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
 RACE = cmd/internal/... cmd/xdpmon cmd/xdpmon-coordinator userspace/agent userspace/agent/config userspace/api userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
 	userspace/report userspace/session demo/emulator
-# What of these is long, and has one goroutine: without the race detector.
+# What of these is long, and has one goroutine: the race detector leaves it out.
 SINGLE = FourHosts|SuspectLink|^TestRestarts$$
 # Longer runs write their results below docs/.
 FUZZTIME ?= 5m
@@ -65,37 +65,37 @@ demo: build ## real handshakes over an emulated link: truth and estimate side by
 
 # Two lanes: tests, of which many wait for traffic, and what only reads sources, at the lowest priority, in the time that they leave.
 # The collector runs less often than the default: a third of the processor time of these tests was its own.
-test check race ci: export GOGC := $(or $(GOGC),400)
+test check race analyze ci: export GOGC := $(or $(GOGC),400)
 
 test: ## what ships, tested: what CI checks first
 	@.ci/deps build test
 	@$(MAKE) --no-print-directory -j 2 lint tests
 
-.PHONY: lint tests
+.PHONY: lint tests analyze
 lint:
 	@nice -n 19 $(MAKE) --no-print-directory check
 	@nice -n 19 $(MAKE) --no-print-directory generate-check
 
 tests:
-	@$(MAKE) --no-print-directory race
-	$(GO) test -vet off -shuffle on -run '$(SINGLE)' ./userspace/coordinator
-	$(GO) test -p 2 -vet off -shuffle on -timeout 9m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(addprefix ./,$(RACE)))") # those have run, and `check` has vetted
+	$(GO) test -p 3 -vet off -shuffle on -timeout 9m ./... # `check` vets
 
 deadcode: ## functions that no program reaches, against docs/unreachable.md
 	.ci/deadcode
 
-ci: deadcode ## what `make test` leaves out: every study, campaign and benchmark of lab/ once, at its smallest size
+ci: deadcode analyze race ## what `make test` leaves out: the race detector, staticcheck, arm64, and every study, campaign and benchmark of lab/ once, at its smallest size
 	@.ci/deps build test
 	$(IN_LAB) vet ./...
 	$(IN_LAB) tool staticcheck $$(../.ci/go list ./... | grep -v -E '/lab/(boards|chart|metrics)') # without the packages that import Grafana's, Helm's and Prometheus' modules, which it would read for minutes
 	$(IN_LAB) mod tidy -diff
 	$(IN_LAB) test -p 2 -vet off -shuffle on -timeout 12m ./...
 
-check: ## format, vet, staticcheck, go.mod, and the build for arm64
+check: ## format, vet and go.mod
 	@files=$$($$($(GO) env GOROOT)/bin/gofmt -l .) && test -z "$$files" || { echo "run gofmt -w on these files:"; echo "$$files"; exit 1; }
 	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
+
+analyze: ## staticcheck, and the build for arm64
+	$(GO) tool staticcheck ./...
 	for program in xdpmon xdpmon-coordinator; do GOARCH=arm64 $(GO) build -o /dev/null ./cmd/$$program || exit 1; done
 
 # What has goroutines and needs no root; clang is here for the BPF programs anyway.

@@ -22,9 +22,9 @@ import (
 )
 
 var (
-	anyFence = regexp.MustCompile("(?s)```(\\w*)\n(.*?)```\n")
-	remark   = regexp.MustCompile(`\s+#.*$`)
-	named    = regexp.MustCompile(`/etc/xdpmon/(\w+\.yaml)`)
+	recipeFence = regexp.MustCompile("(?s)```(\\w*)\n(.*?)```\n")
+	remark      = regexp.MustCompile(`\s+#.*$`)
+	named       = regexp.MustCompile(`/etc/xdpmon/(\w+\.yaml)`)
 )
 
 // TestRecipes: the files and commands of docs/ahab.md and docs/slices.md are taken as they stand, on interfaces of their names. A command that goes on is ended after a
@@ -87,7 +87,7 @@ func recipes(t *testing.T, page string) (list []recipe) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range anyFence.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range recipeFence.FindAllStringSubmatch(string(text), -1) {
 		list = append(list, recipe{m[1], m[2]})
 	}
 	return list

@@ -176,12 +176,14 @@ func TestRefusedPasses(t *testing.T) {
 	}
 }
 
-// The twin is one form: whatever differs is refused.
-func TestOneTwin(t *testing.T) {
-	if _, err := descriptor().P4(values(t, map[string]string{"family": "4"})); err != nil {
-		t.Error(err)
+// The twin has a form for each key of IPv4; whatever else differs is refused.
+func TestFormsOfTheTwin(t *testing.T) {
+	for _, key := range []string{"5tuple", "srcdst", "src", "dst", "service", "sport", "dport", "proto"} {
+		if _, err := descriptor().P4(values(t, map[string]string{"family": "4", "key": key})); err != nil {
+			t.Error(err)
+		}
 	}
-	for key, text := range map[string]string{"key": "src", "count": "bytes", "ways": "1", "admission": "exact", "delay": "1"} {
+	for key, text := range map[string]string{"family": "both", "count": "bytes", "ways": "1", "admission": "exact", "delay": "1"} {
 		if _, err := descriptor().P4(values(t, map[string]string{"family": "4", key: text})); err == nil {
 			t.Errorf("a twin with %s=%s", key, text)
 		}
