@@ -63,6 +63,14 @@ type InstanceHealth struct {
 	Interfaces []InterfaceHealth            `json:"interfaces"`
 }
 
+// measured is the interface, if there is exactly one, as report.Identity has it: series of an instance join by their labels.
+func (i InstanceHealth) measured() string {
+	if i.Each == "" && len(i.Interfaces) == 1 {
+		return i.Interfaces[0].Name
+	}
+	return i.Each
+}
+
 // InterfaceHealth is the state of one attachment.
 type InterfaceHealth struct {
 	Name     string `json:"name"`
@@ -296,7 +304,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, i := range h.Instances {
 		// instance and serves are the labels of versions before 0.1.0; they are removed in 0.2.0.
 		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance close on time: 1, or 0.", truth(i.Fresh && i.Error == ""),
-			"instance_name", i.Instance, "interface", i.Each, "instance", i.Name)
+			"instance_name", i.Instance, "interface", i.measured(), "instance", i.Name)
 		for _, l := range i.Interfaces {
 			labels := []string{"instance_name", i.Instance, "interface", l.Name, "instance", i.Name, "serves", l.Serves}
 			for _, g := range prom.GuestLabels(report.Guest(l.Guest)) {

@@ -20,7 +20,7 @@ func TestRefusals(t *testing.T) {
 		"it cannot be a key":        {"queries": "a: count distinct dst by timestamp > 5 in 1s"},
 		"allowed are 1 to 10000000": {"queries": "a: count distinct dst by src > 0 in 1s"},
 		"allowed are 1ms to 30m":    {"queries": "a: count distinct dst by src > 5 in 1h"},
-		"occurs twice":               {"queries": "a: count distinct dst by src > 5 in 1s; a: count distinct src by dst > 5 in 1s"},
+		"occurs twice":              {"queries": "a: count distinct dst by src > 5 in 1s; a: count distinct src by dst > 5 in 1s"},
 		"the terms contradict":      {"queries": "a: count distinct dst/24 by src > 5 in 1s if ipv6"},
 		"a prefix has 1 to 32 bits": {"queries": "a: count distinct dst/129 by src > 5 in 1s"},
 		"vlan is a number from 0":   {"queries": "a: count distinct dst by src > 5 in 1s if vlan=5000"},
