@@ -199,3 +199,19 @@ func TestTroubleIsTold(t *testing.T) {
 		t.Errorf("%q", i.Error)
 	}
 }
+
+// Series of an instance join by their labels: the interface is that of report.Identity.
+func TestInstanceHealthNamesTheInterfaceOfItsReports(t *testing.T) {
+	for _, c := range []struct {
+		each       string
+		interfaces []string
+	}{{"", nil}, {"", []string{"eth0"}}, {"", []string{"eth0", "eth1"}}, {"eth1", []string{"eth1"}}} {
+		h := InstanceHealth{Each: c.each}
+		for _, name := range c.interfaces {
+			h.Interfaces = append(h.Interfaces, InterfaceHealth{Name: name})
+		}
+		if got, want := h.measured(), (report.Identity{Instance: "i", Each: c.each, Interfaces: c.interfaces}).Interface(); got != want {
+			t.Errorf("%v: %q, want %q", c, got, want)
+		}
+	}
+}
