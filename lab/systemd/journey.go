@@ -15,14 +15,11 @@ import (
 
 // packager is what installs and removes.
 type packager struct {
-	name                   string
-	install, upgrade       string // with the file's name
-	remove                 string // with the package's name
-	purge                  string // what removes data, too
-	leaves                 []string
-	asked                  string // what was asked to have the data removed
-	pattern                string // of a package's file: name, version
-	older, newer, keptConf string
+	name             string
+	install, upgrade string // with the file's name
+	remove           string // with the package's name
+	purge            string // what removes data, too
+	pattern          string // of a package's file: name, version
 }
 
 var (
