@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // replay fills an exporter, part after part, each from the same time on.
-func (w *world) replay(t *testing.T, host string, parts ...replayed) {
+func (w *world) replay(t *testing.T, host string, parts ...replayed) *exporter {
 	t.Helper()
 	e := newExporter(t, w.Server, host)
 	e.store.Rows()
@@ -77,6 +77,20 @@ func (w *world) replay(t *testing.T, host string, parts ...replayed) {
 	if err := e.scrape(w.end); err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// detailed is a Prometheus that has scraped an exporter once, at the end, with --metrics-details: no dashboard may need what is in it alone.
+func (w *world) detailed(t *testing.T, e *exporter) *world {
+	t.Helper()
+	d := newWorld(t)
+	d.end = w.end
+	e.server = d.Server
+	e.store.Details(true)
+	if err := e.scrape(d.end); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // identities of the parts of a host.
@@ -134,7 +148,7 @@ func (w *world) ask(t *testing.T, expr string, at time.Time) promql.Vector {
 }
 
 // host is a host with an uplink, two guests and a link that is shared. Without the shared captures its traffic is the model's alone.
-func (w *world) host(t *testing.T) {
+func (w *world) host(t *testing.T) *exporter {
 	t.Helper()
 	parts := []replayed{
 		{identity: shaped, algorithms: acting, set: settings, window: 20 * time.Second, source: quiet(t, 1, traffic.Data)},
@@ -148,11 +162,12 @@ func (w *world) host(t *testing.T) {
 	} else {
 		parts = append(parts, replayed{identity: uplink, algorithms: []string{"fridge", "beaucoup"}, set: settings, window: 5 * time.Second, source: scan()})
 	}
-	w.replay(t, "host1:9400", parts...)
+	e := w.replay(t, "host1:9400", parts...)
 	// What kube-state-metrics has of the pod.
 	app := w.Storage().Appender(context.Background())
 	_, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "kube_pod_info", "namespace", "shop", "pod", "cart-0", "uid", pod.Guest.Name), w.end.UnixMilli(), 1)
 	if err := errors.Join(err, app.Commit()); err != nil {
 		t.Fatal(err)
 	}
+	return e
 }

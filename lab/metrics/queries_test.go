@@ -112,7 +112,7 @@ func (w *world) everyQuestion(t *testing.T, list []question, at ...time.Time) {
 // TestReplayed asks everything of a host whose traffic is known.
 func TestReplayed(t *testing.T) {
 	w := newWorld(t)
-	w.host(t)
+	e := w.host(t)
 	live := w.processes(t)
 	t.Run("docs", func(t *testing.T) {
 		list := ofDocs(t)
@@ -122,7 +122,7 @@ func TestReplayed(t *testing.T) {
 		w.everyQuestion(t, list, w.end, live)
 	})
 	t.Run("dashboards", func(t *testing.T) { w.everyQuestion(t, ofDashboards(t), w.end, live) })
-	t.Run("identity", w.identity)
+	t.Run("identity", w.detailed(t, e).identity)
 	t.Run("truth", w.truth)
 	t.Run("rules", func(t *testing.T) { w.rules(t, live) })
 }
@@ -141,7 +141,7 @@ func (w *world) identity(t *testing.T) {
 	for _, s := range w.ask(t, `count by (exported_instance, exported_job) ({__name__=~"xdpmon_.*",instance="host1:9400",exported_instance=~".+"}) or count by (exported_job) ({exported_job=~".+"})`, w.end) {
 		t.Errorf("Prometheus renames a label: %v", s.Metric)
 	}
-	if n := len(w.ask(t, `count by (__name__) ({__name__=~"xdpmon_.*",instance="host1:9400"})`, w.end)); n < 160 {
+	if n := len(w.ask(t, `count by (__name__) ({__name__=~"xdpmon_.*",instance="host1:9400"})`, w.end)); n < 200 {
 		t.Errorf("only %d metrics are checked", n)
 	}
 }
