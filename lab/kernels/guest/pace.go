@@ -36,7 +36,7 @@ const (
 	paceWarm   = 3 * time.Second
 	paceLeast  = .9
 	paceMean   = 1.01
-	paceSecond = 1.02 // in any second, and a burst, and what was due while this machine stood still
+	paceSecond = 1.02 // in any second, and a burst, and what was due while this machine stood still, up to paceLate
 	paceBurst  = .02  // seconds, or one aggregate
 	paceOff    = .16
 	paceFrames = 1514. / 1448 // of a segment's data on the wire
@@ -336,7 +336,7 @@ func (p pacing) judge(got [][]float64, lost uint32, run *attached, late time.Dur
 	if p.gso {
 		burst = max(burst, 8*(1<<16)/rate)
 	}
-	if use < paceLeast || use > paceMean || most > paceSecond+burst+late.Seconds() || off > paceOff {
+	if use < paceLeast || use > paceMean || most > paceSecond+burst+min(late, paceLate).Seconds() || off > paceOff {
 		if late > paceLate {
 			detail = "this machine was starved, which nothing follows from (XDPMON_NICE=-15): " + detail
 		}
