@@ -64,7 +64,7 @@ demo: build ## real handshakes over an emulated link: truth and estimate side by
 	$(SUDO) $(BIN) demo
 
 # Two lanes: tests, of which many wait for traffic, and what only reads sources, at the lowest priority, in the time that they leave.
-# The collector runs less often than the default: a third of the processor time of these tests was its own.
+# Go's collector runs less often than by default: it took a quarter of the processor time of the prover's tests.
 test check race analyze ci: export GOGC := $(or $(GOGC),400)
 
 test: ## what ships, tested: what CI checks first

@@ -43,15 +43,11 @@ func moved(all api.Instances, window time.Duration, from, to time.Time) (worst f
 
 // load is what many that look cost.
 func (r *rig) load(ctx context.Context) ([]row, error) {
-	a, err := r.start(ctx, *window, "listen: "+address)
+	a, all, err := r.measured(ctx, *window, "listen: "+address)
 	if err != nil {
 		return nil, err
 	}
 	defer a.stop() //nolint:errcheck // what it ends with is of no interest here
-	all, err := r.measuring(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, a.log.Bytes())
-	}
 	alone, err := a.stretch(ctx, all, *took)
 	if err != nil {
 		return nil, err
@@ -229,14 +225,11 @@ func (r *rig) rest(ctx context.Context) (rows []row, err error) {
 }
 
 func (r *rig) idle(ctx context.Context, keys []string) (share float64, err error) {
-	a, err := r.start(ctx, every, keys...)
+	a, _, err := r.measured(ctx, every, keys...)
 	if err != nil {
 		return 0, err
 	}
 	defer a.stop() //nolint:errcheck // what it ends with is of no interest here
-	if _, err := r.measuring(ctx); err != nil {
-		return 0, fmt.Errorf("%w\n%s", err, a.log.Bytes())
-	}
 	from, busy := time.Now(), a.busy()
 	select {
 	case <-time.After(*took):

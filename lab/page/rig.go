@@ -126,6 +126,17 @@ func (a *agent) stop() error {
 	return nil
 }
 
+// measured starts an agent and waits until it measures everything. The caller stops it.
+func (r *rig) measured(ctx context.Context, window time.Duration, keys ...string) (a *agent, all api.Instances, err error) {
+	if a, err = r.start(ctx, window, keys...); err != nil {
+		return nil, all, err
+	}
+	if all, err = r.measuring(ctx); err != nil {
+		return nil, all, errors.Join(fmt.Errorf("%w\n%s", err, a.log.Bytes()), a.stop())
+	}
+	return a, all, nil
+}
+
 // measuring waits until all interfaces have had a window of each algorithm, and asks the agent's socket, as there may be no listener.
 func (r *rig) measuring(ctx context.Context) (all api.Instances, err error) {
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

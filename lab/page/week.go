@@ -29,15 +29,11 @@ func (r *rig) week(ctx context.Context) ([]row, error) {
 			return nil, err
 		}
 	}
-	a, err := r.start(ctx, every, "listen: "+address, fmt.Sprintf("store: {path: %s, max_age: 400h, max_bytes: %d}", path, int64(storeMax)))
+	a, all, err := r.measured(ctx, every, "listen: "+address, fmt.Sprintf("store: {path: %s, max_age: 400h, max_bytes: %d}", path, int64(storeMax)))
 	if err != nil {
 		return nil, err
 	}
 	defer a.stop() //nolint:errcheck // what it ends with is of no interest here
-	all, err := r.measuring(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, a.log.Bytes())
-	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ const (
 // the rate is no more than one burst, a packet for each core, and those.
 func TestCeilingOfCores(t *testing.T) {
 	if runtime.NumCPU() < 2 {
-		t.Skip("one core")
+		t.Skip("needs two cores that run at the same time; this machine has one")
 	}
 	const cores, rounds, each = 2, 2000, 10
 	for name, c := range map[string]struct {

@@ -305,7 +305,7 @@ func TestBoundary(t *testing.T) {
 		if rest := (end + hostclock.Read().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
 			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)
 		}
-		before := uint64((hostclock.Now() + window/stub + hostclock.Read().UnixOffsetNS) / window)
+		before := uint64((hostclock.Now() + window/rounding + hostclock.Read().UnixOffsetNS) / window)
 		if epoch := a.epoch(window); epoch < before || epoch > before+1 {
 			t.Errorf("the window of %d ns has number %d, not %d", window, epoch, before)
 		}

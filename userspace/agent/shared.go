@@ -265,13 +265,13 @@ func (a *Agent) boundary(after, window int64) int64 {
 
 // epoch is the number of the window of an instance that begins now.
 func (a *Agent) epoch(window int64) uint64 {
-	now := hostclock.Now() + window/stub
+	now := hostclock.Now() + window/rounding
 	return uint64((now + a.ahead()) / window)
 }
 
-// stub: a window begins slightly after the end of the one before, or before it by a clock correction since; up to 1/stub of a
-// window is rounded.
-const stub = 20
+// rounding: a window begins slightly after the end of the one before, or before it by a clock correction since; up to 1/rounding of
+// a window is rounded.
+const rounding = 20
 
 func (a *Agent) ahead() int64 {
 	a.mu.Lock()

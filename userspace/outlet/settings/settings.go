@@ -57,9 +57,9 @@ func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
 		forms[i] = string(f)
 	}
 	return []config.Field[T]{
-		{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: config.Flag{What: "metrics_rows"},
+		{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, with personal data in its labels", Kind: config.Flag{What: "metrics_rows"},
 			Set: config.To(func(c *T) *bool { return &of(c).Rows })},
-		{Key: "metrics_details", Help: "serve metrics of how the measuring went, too: sizes, settings, quotients of counters, memory of the kernel, percentiles of further distributions",
+		{Key: "metrics_details", Help: "serve metrics of the measurement itself, too: sizes, settings, ratios of counters, kernel memory, percentiles of further distributions",
 			Kind: config.Flag{What: "metrics_details"}, Set: config.To(func(c *T) *bool { return &of(c).Details })},
 		{Key: "metrics_histograms", Help: "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both (both)",
 			Kind: config.Word{What: "metrics_histograms", Choices: forms}, Set: func(c *T, v any) { of(c).Histograms = prom.Histograms(v.(string)) }},

@@ -102,13 +102,13 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return c.plain(err)
+		return plain(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostBody))
 	switch {
 	case err != nil:
-		return c.plain(err)
+		return plain(err)
 	case response.StatusCode == http.StatusNotModified:
 		body = had.body
 	case response.StatusCode != http.StatusOK:
@@ -144,7 +144,7 @@ func (c *Client) problemOf(r *http.Response, body []byte) error {
 }
 
 // plain is an error without the URL, which the title shows, and with the remedy where one is known.
-func (c *Client) plain(err error) error {
+func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err

@@ -46,7 +46,7 @@ func (c *Client) Follow(ctx context.Context, on func(Event)) error {
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return c.plain(err)
+		return plain(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
