@@ -38,10 +38,11 @@ func (w *written) count(text string) int {
 
 // central is a coordinator that a test plays.
 type central struct {
-	t       *testing.T
-	conn    *nats.Conn
-	hellos  chan bus.Hello
-	batches chan bus.Batch
+	t        *testing.T
+	conn     *nats.Conn
+	hellos   chan bus.Hello
+	batches  chan bus.Batch
+	findings chan bus.Findings
 }
 
 func newCentral(t *testing.T) (*central, *server.Server) {
@@ -51,7 +52,7 @@ func newCentral(t *testing.T) (*central, *server.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	c := &central{t: t, hellos: make(chan bus.Hello, 10000), batches: make(chan bus.Batch, 10000)}
+	c := &central{t: t, hellos: make(chan bus.Hello, 10000), batches: make(chan bus.Batch, 10000), findings: make(chan bus.Findings, 100)}
 	if c.conn, err = s.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +62,8 @@ func newCentral(t *testing.T) (*central, *server.Server) {
 			c.hellos <- h
 		} else if b, err := bus.DecodeBatch(m.Data); err == nil && m.Subject == bus.DataSubject("host.1") {
 			c.batches <- b
+		} else if f, err := bus.DecodeFindings(m.Data); err == nil && m.Subject == bus.FindingsSubject("host.1") {
+			c.findings <- f
 		} else {
 			t.Errorf("%s: no message", m.Subject)
 		}
@@ -235,5 +238,40 @@ func TestWaits(t *testing.T) {
 	l.Close()
 	if _, err := Open(Options{Name: "a b"}, &hub, nil); err == nil {
 		t.Error("a name that is none is taken")
+	}
+}
+
+// A coordinator that begins to listen after an agent has sent its findings gets them with its first answer, not with the next repetition.
+func TestFindingsForANewCoordinator(t *testing.T) {
+	c, s := newCentral(t)
+	var hub feed.Hub
+	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Log: slog.New(slog.DiscardHandler), Plan: func(*bus.Plan) {}, Renew: func() {}, Refused: func() map[string]string { return nil },
+		Message: func(bus.Message) {}, Clock: func() int64 { return 1 }, Wall: func() int64 { return 1 }, Hello: 10 * time.Millisecond, Linger: time.Millisecond,
+		Found: func() ([][]byte, uint64, []string) { return [][]byte{[]byte("{}")}, 0, nil }}, &hub, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hub.Close(); l.Close() })
+	next := func(what string) {
+		t.Helper()
+		select {
+		case <-c.findings:
+		case <-time.After(repeat / 2):
+			t.Fatalf("%s: no findings", what)
+		}
+	}
+	next("at the start")
+	h := c.hello("of the agent", func(bus.Hello) bool { return true })
+	for len(c.findings) > 0 {
+		<-c.findings
+	}
+	for _, run := range []uint64{1, 2} {
+		c.answer(bus.Answer{Incarnation: h.Incarnation, Run: run, Time: 1})
+		next("of another coordinator")
+		c.answer(bus.Answer{Incarnation: h.Incarnation, Run: run, Time: 1})
+	}
+	c.hello("later", func(bus.Hello) bool { return true })
+	if n := len(c.findings); n > 0 {
+		t.Errorf("findings were sent %d times more, without a change", n)
 	}
 }

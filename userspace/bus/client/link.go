@@ -14,6 +14,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -66,6 +67,7 @@ type Link struct {
 	clocks      clocks
 	wake        chan struct{}
 	greet       chan struct{}
+	unknown     atomic.Bool // a coordinator that has just begun to listen does not know the findings sent before
 	items       chan bus.Item
 	done        sync.WaitGroup
 	ended       chan struct{} // collect has
@@ -326,6 +328,9 @@ func (l *Link) send(ctx context.Context) {
 			l.part()
 			return
 		case <-l.wake:
+			if l.unknown.Swap(false) {
+				l.publishFindings(true)
+			}
 		case <-l.greet:
 			l.hello()
 			l.publishFindings(true)
@@ -448,6 +453,9 @@ func (l *Link) answered(data []byte) {
 	}
 	if lost {
 		l.opts.Renew()
+	}
+	if back {
+		l.unknown.Store(true)
 	}
 	signal(l.wake)
 }
