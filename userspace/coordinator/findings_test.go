@@ -125,12 +125,12 @@ func TestFindingsArrive(t *testing.T) {
 	}))
 	defer receiver.Close()
 	s.more = fmt.Sprintf("alerts: {webhook: %s}\n", receiver.URL)
-	over := false
+	both, over := false, false // both agents are connected: on a busy machine one may need longer than the other waits for it; it has ended
 	since := time.Now()
 	s.found = func(string) ([][]byte, uint64, []string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if over {
+		if !both || over {
 			return nil, 0, nil
 		}
 		return [][]byte{slowNetwork(t, since)}, 0, []string{"10.2.3.0/24"}
@@ -150,6 +150,10 @@ func TestFindingsArrive(t *testing.T) {
 		}
 		return list
 	}
+	eventually(t, "agents", func() bool { return len(c.Health().Agents) == 2 })
+	mu.Lock()
+	both = true
+	mu.Unlock()
 	eventually(t, "a finding", func() bool { return len(states()) > 0 })
 	if open := c.out.Open(); len(open) != 1 || len(open[0].Hosts) != 2 {
 		t.Errorf("%+v", open)
