@@ -76,6 +76,8 @@ func run(ctx context.Context) (err error) {
 			return err
 		}
 		defer os.RemoveAll(r.dir)
+	} else if err := os.MkdirAll(r.dir, 0o750); err != nil {
+		return err
 	}
 	if err := r.begin(ctx); err != nil {
 		return err
