@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -92,8 +94,12 @@ func measureEach(t *testing.T, n int) (e each) {
 	return e
 }
 
-// Six algorithms on each of ten interfaces that nothing comes over.
+// Six algorithms on each of ten interfaces without traffic, or of as many as XDPMON_SOAK_EACH states.
 func TestSoakEach(t *testing.T) {
 	needSoak(t)
-	t.Log(measureEach(t, 10))
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("XDPMON_SOAK_EACH"), "10"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(measureEach(t, n))
 }

@@ -93,7 +93,6 @@ func (c *config) arrays() []string {
 // Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
-	i.past.into(s)
 	for _, name := range i.arrays() {
 		words, err := i.read(name, bank)
 		if err != nil {
@@ -102,6 +101,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		s.Words[name] = words
 	}
 	n := counts(s.Words["fridge_counters"])
+	i.past.into(s, n.insertedBy())
 	i.past.add(w.End-w.Start, n.insertedBy(), s.Words["fridge_repeats"])
 	return s, nil
 }

@@ -40,7 +40,11 @@ func newPast(fridges int) *past {
 }
 
 func (p *past) add(ns int64, inserted, repeats []uint64) {
+	empty := p.empty(inserted)
 	p.windows = appended(p.windows, ns, inserted[:len(p.occurrences)])
+	if empty { // nothing is newer than what is remembered
+		return
+	}
 	for n, found := range repeats {
 		p.gaps[n] = remembered*p.gaps[n] + float64(found)
 	}
@@ -49,9 +53,21 @@ func (p *past) add(ns int64, inserted, repeats []uint64) {
 	}
 }
 
-func (p *past) into(s *snapshot.Snapshot) {
-	list := make([]float64, 0, windowWidth*len(p.windows))
-	for _, w := range p.windows {
+// empty reports whether nothing was inserted in a window, nor in those before it that are stored.
+func (p *past) empty(inserted []uint64) bool {
+	return !slices.ContainsFunc(inserted, func(n uint64) bool { return n > 0 }) &&
+		!slices.ContainsFunc(p.windows, func(w rateWindow) bool { return w.inserted != [maxFridges]float64{} })
+}
+
+// into stores what the correction of a window needs. For a window of an idle interface that is not how long the ones before it were, so that such snapshots are
+// equal.
+func (p *past) into(s *snapshot.Snapshot, inserted []uint64) {
+	windows := p.windows
+	if p.empty(inserted) {
+		windows = nil
+	}
+	list := make([]float64, 0, windowWidth*len(windows))
+	for _, w := range windows {
 		list = append(append(list, w.ns), w.inserted[:]...)
 	}
 	s.Words[windowWords], s.Words[gapWords], s.Words[occurrenceWords] = snapshot.Floats(list), snapshot.Floats(p.gaps), snapshot.Floats(p.occurrences)

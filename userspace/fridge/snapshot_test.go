@@ -21,7 +21,7 @@ func counted(t *testing.T, set map[string]string, n uint64, requests uint64, del
 	if err != nil {
 		t.Fatal(err)
 	}
-	newPast(len(c.parts)).into(s)
+	newPast(len(c.parts)).into(s, []uint64{1})
 	sizes := c.sizes()
 	for _, name := range c.arrays() {
 		s.Words[name] = make(snapshot.Words, max(sizes[name], 1))
@@ -129,7 +129,7 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 	quiet, busy := counted(t, set, 10, 100, 3e9), counted(t, set, 10, 100, 3e9)
 	p := newPast(1)
 	p.add(4e9, []uint64{4000, 0, 0, 0}, make([]uint64, len(p.gaps)))
-	p.into(busy)
+	p.into(busy, []uint64{1})
 	if a, b := delayOf(t, quiet).Count, delayOf(t, busy).Count; b < 1.5*a {
 		t.Errorf("%g behind a quiet window, %g behind a busy one", a, b)
 	}
@@ -140,6 +140,33 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 	}
 }
 
+// Windows of an idle interface are equal, however long they and those before were; the first with traffic has them.
+func TestIdleWindowsAreEqual(t *testing.T) {
+	p, gaps := newPast(1), make([]uint64, len(newPast(1).gaps))
+	gaps[0] = 7
+	p.add(1e9, []uint64{40, 0, 0, 0}, gaps)
+	digest := func(ns int64, inserted ...uint64) uint64 {
+		s := snapshot.New(snapshot.Head{}, report.Window{})
+		p.into(s, inserted)
+		p.add(ns, inserted, make([]uint64, len(gaps)))
+		return s.Digest()
+	}
+	if digest(1e9, 0) == digest(1e9, 0) {
+		t.Error("the window with traffic is forgotten at once")
+	}
+	for range mostWindows {
+		digest(1e9+7, 0)
+	}
+	if digest(1e9, 0) != digest(1e9+3, 0) {
+		t.Error("idle windows differ")
+	}
+	s := snapshot.New(snapshot.Head{}, report.Window{})
+	p.into(s, []uint64{1})
+	if n := len(s.Words[windowWords]); n != windowWidth*mostWindows || p.gaps[0] == 0 {
+		t.Errorf("%d words of windows, gaps %v", n, p.gaps[:3])
+	}
+}
+
 // Windows before this one are as many as are kept, and have a length.
 func TestEdges(t *testing.T) {
 	s := counted(t, nil, 50, 160, 1e6, 2e6)
@@ -147,12 +174,12 @@ func TestEdges(t *testing.T) {
 	for range mostWindows {
 		p.windows = append(p.windows, rateWindow{ns: 1e9})
 	}
-	p.into(s)
+	p.into(s, []uint64{1})
 	snapshottest.Edges(t, s, snapshottest.Edge{Name: windowWords, At: 0, Good: snapshottest.Numbers(-1, 0, 1, 1e18), Bad: snapshottest.Numbers(math.NaN())},
 		snapshottest.Edge{Name: gapWords, At: 0, Good: snapshottest.Numbers(0, 1e9), Bad: snapshottest.Numbers(math.NaN(), math.Inf(1))},
 		snapshottest.Edge{Name: occurrenceWords, At: 0, Good: snapshottest.Numbers(0, 1e9), Bad: snapshottest.Numbers(math.NaN(), math.Inf(-1))})
 	p.windows = append(p.windows, rateWindow{ns: 1e9})
-	p.into(s)
+	p.into(s, []uint64{1})
 	if _, err := algo.Report(s); !errors.Is(err, snapshot.ErrDamaged) {
 		t.Errorf("%d windows: %v", len(p.windows), err)
 	}

@@ -101,6 +101,9 @@ func (s *Set) Metrics() *prom.Store { return s.metrics }
 // Publish hands a window to whoever reads.
 func (s *Set) Publish(ctx context.Context, l report.Line) {
 	l = s.names.Load().Line(l)
+	if !l.Encoding.Fits(l) {
+		l.Encoding = report.NewEncoding(l)
+	}
 	s.metrics.Add(l)
 	s.api.Add(l)
 	s.hub.Publish(ctx, feed.Event{Line: &l})

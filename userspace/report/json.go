@@ -17,15 +17,26 @@ type layout struct {
 }
 
 func (l Line) object(with layout) *ordered.Object {
-	exact := with
-	exact.truth = true
 	o := ordered.New()
+	l.head(o, with)
+	l.content(o, with)
+	return o
+}
+
+// head sets what differs between windows with the same content.
+func (l Line) head(o *ordered.Object, with layout) {
 	o.Set("algorithm", l.Algorithm)
 	l.fields(o)
 	o.Set("window", l.Window.object(with.clock))
 	if l.Hosts != nil {
 		o.Set("hosts", l.Hosts.object())
 	}
+}
+
+// content sets the rest, which does not depend on the clock.
+func (l Line) content(o *ordered.Object, with layout) {
+	exact := with
+	exact.truth = true
 	o.Set("packets", l.Packets.object())
 	o.Set("memory", l.Memory.object())
 	o.Set("lost", sortedObject(l.Lost))
@@ -36,7 +47,6 @@ func (l Line) object(with layout) *ordered.Object {
 	if l.Error != nil {
 		o.Set("error", l.Error.object(exact))
 	}
-	return o
 }
 
 // MarshalJSON writes only the body, as under "report".

@@ -256,6 +256,8 @@ type Line struct {
 	Hosts   *Hosts // hosts whose windows were merged; nil for a host's own window
 	// Snapshot is the encoded snapshot that Report was computed from, for merging windows; nil unless requested. JSON omits it.
 	Snapshot []byte
+	// Encoding keeps the JSON for everybody who writes the line; nil: each encodes it.
+	Encoding *Encoding
 
 	recent bool // tables include rows of earlier windows
 }

@@ -37,7 +37,7 @@ func (s *JSON) CDF() { s.cdf = true }
 func (s *JSON) SetClock(c Clock) { s.clock = c }
 
 // Record is the line as JSON writes it, without the newline, with wall clock times by a clock.
-func (l Line) Record(c Clock) ([]byte, error) { return ordered.Marshal(l.object(layout{clock: &c})) }
+func (l Line) Record(c Clock) ([]byte, error) { return l.encode(layout{clock: &c}) }
 
 // Start writes the line that describes the run, its parameters included.
 func (s *JSON) Start(r Run) error {
@@ -46,10 +46,17 @@ func (s *JSON) Start(r Run) error {
 }
 
 // Line writes a window of an algorithm.
-func (s *JSON) Line(l Line) error { return s.write(l.object(layout{clock: &s.clock, cdf: s.cdf})) }
+func (s *JSON) Line(l Line) error {
+	text, err := l.encode(layout{clock: &s.clock, cdf: s.cdf})
+	return s.put(text, err)
+}
 
 func (s *JSON) write(v any) error {
 	text, err := ordered.Marshal(v)
+	return s.put(text, err)
+}
+
+func (s *JSON) put(text []byte, err error) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

@@ -30,6 +30,7 @@ type member struct {
 	object    loader.Object
 	since     int64         // when it was added, in the middle of a window; 0: at the start
 	before    loader.Counts // packet counts of its first window at that time
+	rest      *rest         // the latest window, if it was without packets
 }
 
 // runner is the common part of live and replayed runs: the loaded chain and its windows.
@@ -262,7 +263,11 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	} else if m.set != nil {
 		m.set.MarkDirty()
 	}
-	result, encoded, err := r.answer(m, w, bank, packets)
+	before := m.rest
+	if m.rest = nil; idle && m.oracle == nil && !r.cfg.Snapshots {
+		m.rest = &rest{}
+	}
+	result, encoded, err := r.answer(m, w, bank, packets, before)
 	if idle {
 		m.set.EndIdle()
 	}
@@ -270,6 +275,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		err = m.messenger.send(w.End) // messages of a window arrive before it
 	}
 	if err != nil {
+		m.rest = nil
 		return report.Line{}, err
 	}
 	packets.Used, packets.UsedSegments = result.Used, result.Segments
@@ -293,16 +299,17 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		errors := report.Compare(result.Body, truth)
 		line.Truth, line.Error = &truth, &errors
 	}
+	m.rest.encode(&line, before)
 	return line, nil
 }
 
 // answer reads a window and returns its report and, if configured, its encoded snapshot.
-func (r *runner) answer(m *member, w report.Window, bank int, packets report.Packets) (result algo.Result, encoded []byte, err error) {
+func (r *runner) answer(m *member, w report.Window, bank int, packets report.Packets, before *rest) (result algo.Result, encoded []byte, err error) {
 	s, err := algo.Read(m.instance, w, bank)
 	if err != nil {
 		return algo.Result{}, nil, err
 	}
-	if result, err = m.selected.Config.Report(s); err != nil || !r.cfg.Snapshots {
+	if result, err = m.rest.report(m.selected.Config, s, before); err != nil || !r.cfg.Snapshots {
 		return result, nil, err
 	}
 	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments

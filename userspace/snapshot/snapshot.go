@@ -7,8 +7,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -54,6 +57,34 @@ func HashMark(seed uint64) uint64 {
 func New(h Head, w report.Window) *Snapshot {
 	return &Snapshot{Head: h, Window: w, Parts: 1, Words: map[string]Words{}}
 }
+
+// Digest is of everything but the times of the window and the chain's packets. Equal snapshots have the same within a process.
+func (s *Snapshot) Digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(digests)
+	n := func(x uint64) { maphash.WriteComparable(&h, x) }
+	n(s.Hashes)
+	n(s.Epoch)
+	for _, name := range slices.Sorted(maps.Keys(s.Words)) {
+		h.WriteString(name)
+		words := s.Words[name]
+		n(uint64(len(words)))
+		if len(words) > 0 {
+			h.Write(unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Texts)) {
+		h.WriteString(name)
+		n(uint64(len(s.Texts[name])))
+		for _, text := range s.Texts[name] {
+			n(uint64(len(text)))
+			h.WriteString(text)
+		}
+	}
+	return h.Sum64()
+}
+
+var digests = maphash.MakeSeed()
 
 // Floats are numbers as their bits.
 func Floats(list []float64) Words {

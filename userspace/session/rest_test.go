@@ -1,0 +1,87 @@
+package session
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+type counted struct {
+	algo.Config
+	calls int
+	table report.Table
+	err   error
+}
+
+func (c *counted) Report(s *snapshot.Snapshot) (algo.Result, error) {
+	c.calls++
+	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "words", Value: int64(s.Words["counts"][0])}}, Tables: []report.Table{c.table}}}, c.err
+}
+
+// A window without packets has the report of the one before, unless it was read otherwise, is longer, or has rows.
+func TestRestIsReportedOnce(t *testing.T) {
+	row := report.Table{Name: "flows", Rows: [][]any{{int64(1)}}}
+	settings := report.Table{Name: "rules", Rows: row.Rows, Settings: true}
+	for _, c := range []struct {
+		name  string
+		table report.Table
+		after func(*snapshot.Snapshot)
+		fails bool
+		calls int
+	}{
+		{"the same", report.Table{}, func(*snapshot.Snapshot) {}, false, 1},
+		{"settings", settings, func(*snapshot.Snapshot) {}, false, 1},
+		{"times", report.Table{}, func(s *snapshot.Snapshot) { s.Window.Start, s.Window.End, s.Offset = 2e9, 3e9+9e5, 5 }, false, 1},
+		{"longer", report.Table{}, func(s *snapshot.Snapshot) { s.Window.End += 2e6 }, false, 2},
+		{"a word", report.Table{}, func(s *snapshot.Snapshot) { s.Words["counts"][1] = 1 }, false, 2},
+		{"another array", report.Table{}, func(s *snapshot.Snapshot) { s.Words["more"] = snapshot.Words{} }, false, 2},
+		{"a text", report.Table{}, func(s *snapshot.Snapshot) { s.Texts = map[string][]string{"query": {"a"}} }, false, 2},
+		{"an epoch", report.Table{}, func(s *snapshot.Snapshot) { s.Epoch++ }, false, 2},
+		{"rows", row, func(*snapshot.Snapshot) {}, false, 2},
+		{"an error", report.Table{}, func(*snapshot.Snapshot) {}, true, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := &counted{table: c.table}
+			if c.fails {
+				config.err = errors.New("unreadable")
+			}
+			var before *rest
+			for n := range 2 {
+				s := snapshot.New(snapshot.Head{}, report.Window{Start: 1e9, End: 2e9})
+				s.Words["counts"] = snapshot.Words{0, 0}
+				if n == 1 {
+					c.after(s)
+				}
+				x := &rest{}
+				result, err := x.report(config, s, before)
+				if !errors.Is(err, config.err) {
+					t.Fatal(err)
+				}
+				l := report.Line{Report: result.Body, Lost: map[string]uint64{"evicted": 0}}
+				x.encode(&l, before)
+				if before != nil && (l.Encoding == before.line.Encoding) != (c.calls == 1) {
+					t.Errorf("an encoding is shared: %v", c.calls != 1)
+				}
+				if before = x; err != nil {
+					before = nil // as a run does
+				}
+			}
+			if config.calls != c.calls {
+				t.Errorf("%d reports, want %d", config.calls, c.calls)
+			}
+		})
+	}
+	// Same report, other losses: another line.
+	x, y := &rest{}, &rest{}
+	a := report.Line{Lost: map[string]uint64{"ring": 0}, Report: report.Body{Values: make([]report.Value, 1)}}
+	b := a
+	b.Lost = map[string]uint64{"ring": 1}
+	x.encode(&a, nil)
+	y.encode(&b, x)
+	if a.Encoding == b.Encoding {
+		t.Error("losses are shared")
+	}
+}
