@@ -156,7 +156,7 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("%d alerts", len(list))
 	}
 	for name, text := range map[string]string{"alertmanager ": log.String(), "webhook ": log.String(), "webhook": wrongLog.String()} {
-		if n := strings.Count(text, "findings are not delivered\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
+		if n := strings.Count(text, "cannot deliver findings, retrying\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
 			t.Errorf("%s: %d complaints: %s", name, n, text)
 		}
 	}
@@ -189,7 +189,7 @@ func TestAlertsNobodyReads(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(log.String(), "the last findings are not delivered") {
+	if !strings.Contains(log.String(), "last findings not delivered") {
 		t.Errorf("nothing says what is lost: %s", log.String())
 	}
 }

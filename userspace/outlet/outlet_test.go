@@ -161,7 +161,7 @@ func TestHistory(t *testing.T) {
 		s.handler(api.Guard{Certified: true}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?"+query, nil))
 		return w.Code, w.Body.String(), w.Header().Get(api.MoreHeader)
 	}
-	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no windows are kept here: give a store\n" {
+	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no store configured, windows are not stored\n" {
 		t.Errorf("%d, %q", code, text)
 	}
 	o, err := s.Prepare(Config{Store: &settings.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
