@@ -26,7 +26,7 @@ func TestComplaintsAreBounded(t *testing.T) {
 		fmt.Fprintf(&many, "key%d: 1\n", n)
 	}
 	_, err := Parse("f", "keys are", []byte(many.String()), kind)
-	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 complaints more" {
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 more errors" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }
