@@ -430,7 +430,7 @@ func TestFindingsJoin(t *testing.T) {
 	}
 	s.Findings([]finding.Finding{found("vnet0"), found("vnet1"), found("vnet0,vnet1")})
 	want := `
-# HELP xdpmon_finding A finding that goes on; always 1.
+# HELP xdpmon_finding An active finding; always 1.
 # TYPE xdpmon_finding gauge
 xdpmon_finding{domain="web-1",guest="web-1",instance_name="tenants",interface="vnet0",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1
 xdpmon_finding{interface="vnet0,vnet1",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1

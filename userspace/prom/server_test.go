@@ -101,7 +101,7 @@ func TestHealthFollowsTheAttachments(t *testing.T) {
 		{func() {}, 503, "starting: nothing is attached yet\n", ""},
 		{func() { s.Attached("eth0", true); s.Attached("eth1", true) }, 200, "ok\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 1`},
 		{func() { s.Attached("eth1", false) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 0`},
-		{func() { s.Attached("eth0", false) }, 503, "nothing is attached any more: waiting for eth0, eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 0`},
+		{func() { s.Attached("eth0", false) }, 503, "no interface attached: waiting for eth0, eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 0`},
 		{func() { s.Attached("eth0", true) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 1`},
 	} {
 		step.change()
