@@ -61,7 +61,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if h.set, err = h.loaded.Set(d.Name); err == nil {
 		err = instances[0].Bind(h.set)
 	}
-	if err == nil && t.Told != nil {
+	if err == nil && t.Messages != nil {
 		h.told, err = hear(t, v, instances[0])
 	}
 	if err == nil && t.Reports != nil {
@@ -80,7 +80,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 
 // hear what a coordinator says. The twin gets it by what is returned.
 func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *run.Switch) error, err error) {
-	messages, write, err := t.Told(v)
+	messages, write, err := t.Messages(v)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func Parse(src Source) (program *Program, err error) {
 	return program, nil
 }
 
-// notes are the annotations in front of a declaration: hints to the compiler, but for one.
+// notes are the annotations before a declaration: hints to the compiler, with one exception.
 type notes struct{ noShare []string }
 
 func (g *grammar) notes() (n notes) {
