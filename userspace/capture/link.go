@@ -81,7 +81,7 @@ func normaliseLoopback(rec *record, f *packet.Frame) bool {
 	return true
 }
 
-// ipFamily knows AF_INET, and AF_INET6 as Linux, the BSDs and macOS number it.
+// ipFamily reports the IP version of AF_INET, and of AF_INET6 as numbered by Linux, the BSDs and macOS.
 func ipFamily(family uint32) bool {
 	switch family {
 	case 2, 10, 24, 28, 30:

@@ -99,7 +99,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// Reader is a subscriber as it stands.
+// Reader is the state of a subscriber.
 type Reader struct {
 	Name   string
 	Queued int
@@ -214,7 +214,7 @@ func (s *Subscription) Missed() uint64 {
 	return s.total
 }
 
-// Leave ends the subscription; what waited for it is gone.
+// Leave ends the subscription; queued events are dropped.
 func (s *Subscription) Leave() {
 	s.hub.without(s)
 	s.mu.Lock()

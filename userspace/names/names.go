@@ -27,7 +27,7 @@ type Options struct {
 	Learned  *Names // whose names from DNS are taken over
 }
 
-// Names answers what is known. It is safe for concurrent use; a nil *Names knows nothing.
+// Names looks up names. It is safe for concurrent use; a nil *Names has none.
 type Names struct {
 	services  bool
 	dns       *cache // nil: nothing is learned
