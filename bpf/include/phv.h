@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The packet header vector: what one parse leaves for every algorithm of the chain.
+/* The packet header vector: the result of parsing, for every algorithm of the chain.
  *
- * It is one per-CPU element, written afresh by the entry program for each packet and read by the tail-called
+ * It is one per-CPU element, written by the entry program for each packet and read by the tail-called
  * algorithms; no program runs twice on one CPU at a time (XDP and TC run with bottom halves off, a chain is
- * one run). Nothing in it outlives the packet. Go's form of this struct is generated from it: maps.PHV. */
+ * one run). Nothing in it is kept after the packet. Go's form of this struct is generated from it: maps.PHV. */
 #pragma once
 
 #include "base.h"
@@ -26,7 +26,7 @@ enum phv_valid {
 	PHV_QNAME = 1 << 14,     /* qname (only when asked for: NEED_QNAME) */
 };
 
-/* What an algorithm asks the parser for beyond the fixed headers; the loader ORs them together. */
+/* What an algorithm requests from the parser beyond the fixed headers; the loader ORs them together. */
 enum phv_need {
 	NEED_TSOPT = 1 << 0,
 	NEED_DNS = 1 << 1,
@@ -86,7 +86,7 @@ struct phv {
 	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
 };
 
-/* Scratch: one element a CPU, no state between packets. */
+/* Scratch: one element per CPU, no state between packets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
@@ -106,11 +106,11 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 	return (phv->valid & bits) == bits;
 }
 
-/* The last bit of enum phv_valid: seq holds the sequence number of what looks like RTP (only when asked for). */
+/* The last bit of enum phv_valid: seq is the sequence number of what looks like RTP (only on request). */
 #define PHV_RTP (1 << 15)
 #define NEED_RTP (1 << 5)
 
-/* enqueued, flow and queue at the start of transmission, which the loader then attaches to: trace.h. */
+/* enqueued, flow and queue at the start of transmission, to which the loader then attaches: trace.h. */
 #define NEED_QUEUE (1 << 6)
 
 /* begin of UDP packets. */

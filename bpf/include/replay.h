@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What stands in front of a replayed packet (data_meta): the virtual clock and what the capture knows. */
+/* Metadata in front of a replayed packet (data_meta): the virtual clock and data of the capture. */
 #pragma once
 
 #include "base.h"
