@@ -24,7 +24,7 @@ instances:
       lean: {}
 `
 
-// each is what an agent with many instances takes.
+// each is the cost of an agent with many instances.
 type each struct {
 	cpu, wall      time.Duration // from its start until everything is attached
 	peak, resident float64       // MiB
@@ -92,7 +92,7 @@ func measureEach(t *testing.T, n int) (e each) {
 	return e
 }
 
-// Six algorithms on each of ten interfaces that nothing comes over.
+// Six algorithms on each of ten idle interfaces.
 func TestSoakEach(t *testing.T) {
 	needSoak(t)
 	t.Log(measureEach(t, 10))
