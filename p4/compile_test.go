@@ -72,7 +72,7 @@ func TestTwinsCompile(t *testing.T) {
 			}
 			t.Logf("%s", have.row(twin, form, target))
 			if want, ok := documented[useKey(twin, form, target)]; !ok || have != want {
-				t.Errorf("docs/twins.md does not say so (there: %v):\n%s", ok, have.row(twin, form, target))
+				t.Errorf("docs/twins.md does not state this (it has: %v):\n%s", ok, have.row(twin, form, target))
 			}
 		})
 	})
@@ -89,7 +89,7 @@ func TestDocumentedForms(t *testing.T) {
 		key := useKey(twin, form, target)
 		use, ok := documented[key]
 		if !ok {
-			t.Logf("not compiled as it stands: %s", key)
+			t.Logf("does not compile: %s", key)
 			return
 		}
 		if err := use.fits(target); err != nil {

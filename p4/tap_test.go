@@ -170,7 +170,7 @@ func TestMoveReports(t *testing.T) {
 		}
 		coin = 1
 		for _, d := range pass(t, sw, segment(1, 5, 2000, 1), 5e9).Digests { // another flow takes the bucket
-			t.Errorf("Tofino %d: %#x goes up again", target, d.Values)
+			t.Errorf("Tofino %d: %#x is reported again", target, d.Values)
 		}
 	}
 }

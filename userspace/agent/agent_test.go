@@ -144,7 +144,7 @@ func TestReserveAgain(t *testing.T) {
 }
 
 // All that was lost is told, and nothing that was not.
-func TestHealthTellsLosses(t *testing.T) {
+func TestHealthReportsLosses(t *testing.T) {
 	w := newWorker(&Agent{}, "it")
 	w.lines["fridge"] = report.Line{Lost: map[string]uint64{"evicted": 3, "too_long": 4, "late": 0}}
 	w.lines["lean"] = report.Line{Lost: map[string]uint64{"reports": 0}}
@@ -188,7 +188,7 @@ func TestLooksForANamespaceSomeTimes(t *testing.T) {
 }
 
 // Trouble is told by the health, and holds nobody up.
-func TestTroubleIsTold(t *testing.T) {
+func TestTroubleIsReported(t *testing.T) {
 	w := newWorker(&Agent{log: slog.New(slog.NewTextHandler(io.Discard, nil))}, "it")
 	w.fail("load the instance", io.ErrUnexpectedEOF)
 	if !w.mu.TryLock() {

@@ -71,9 +71,9 @@ func (r *runs) wait(t *testing.T, prefix string) string {
 				return state
 			}
 		case err := <-r.done:
-			t.Fatalf("the agent ends before it says %s: %v", prefix, err)
+			t.Fatalf("the agent ended before it logged %s: %v", prefix, err)
 		case <-time.After(time.Minute):
-			t.Fatalf("the agent does not say %s", prefix)
+			t.Fatalf("the agent did not log %s", prefix)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestBoundary(t *testing.T) {
 		now := hostclock.Now()
 		end := a.boundary(now, window)
 		if end <= now || end > now+window+1e6 {
-			t.Errorf("a window of %d ns that begins at %d ends at %d", window, now, end)
+			t.Errorf("a window of %d ns that starts at %d ends at %d", window, now, end)
 		}
 		if rest := (end + hostclock.Read().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
 			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)

@@ -77,7 +77,7 @@ func TestHopelessBounds(t *testing.T) {
 		t.Error("23 coupons of 24 and a tenth of the time: hopeless")
 	}
 	if !c.Hopeless(1, 0.5) {
-		t.Error("1 coupon of 24 and half of the time that is gone: not hopeless")
+		t.Error("1 coupon of 24 and half of the time has passed: not hopeless")
 	}
 	if (compile.Collector{M: 1, N: 1, P: 0.5}).Hopeless(1, 0) {
 		t.Error("a collector of one coupon has alerted with it")

@@ -67,11 +67,11 @@ func TestOracleRemembers(t *testing.T) {
 	o.Window(report.Window{End: 150 * second})
 	for _, h := range o.keys {
 		if len(h.windows) != 1 {
-			t.Errorf("%d windows are kept for the next report, want 1", len(h.windows))
+			t.Errorf("%d windows are stored for the next report, want 1", len(h.windows))
 		}
 	}
 	o.Window(report.Window{End: 300 * second})
 	if len(o.keys) != 0 {
-		t.Errorf("%d keys are kept that have been silent for long", len(o.keys))
+		t.Errorf("%d keys are stored that have been silent for long", len(o.keys))
 	}
 }

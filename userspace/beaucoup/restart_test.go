@@ -90,7 +90,7 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 			}
 		}
 		if got := o.collected(t); bits.OnesCount64(got) != 1 {
-			t.Errorf("coupons %s: %d coupons behind the first packet of a new window, want 1", coupons, bits.OnesCount64(got))
+			t.Errorf("coupons %s: %d coupons after the first packet of a new window, want 1", coupons, bits.OnesCount64(got))
 		}
 		for range 12 { // far fewer than it takes
 			o.packet(t, later)
@@ -103,7 +103,7 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 
 // Another core has begun the collector in stage 1 and has not come to stage 3 yet: what is still in the vector is of the window
 // before. A coupon that comes now is lost and counted, and makes no alert.
-func TestCouponsOfTheWindowBeforeAreNobodys(t *testing.T) {
+func TestCouponsOfTheWindowBeforeDoNotCount(t *testing.T) {
 	o := nearly(t, "32")
 	const later = 3_000_000_000
 	begun := uint32(later>>compile.Tick+int64(compile.Ticks(o.program.Queries[0].Window))) | 1
@@ -115,7 +115,7 @@ func TestCouponsOfTheWindowBeforeAreNobodys(t *testing.T) {
 		o.packet(t, later+1000)
 	}
 	if got := o.collected(t); got != before {
-		t.Errorf("coupons %x became %x before their collector began", before, got)
+		t.Errorf("coupons %x became %x before their collector started", before, got)
 	}
 	if n := o.alerts(t); n != 0 {
 		t.Errorf("%d alerts of coupons of the window before", n)

@@ -180,7 +180,7 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if held, expired := snapshottest.Value(lines[2].Report, "held"), snapshottest.Value(lines[2].Report, "expired"); held > 20 || expired < 10 || expired > 20 {
-		t.Errorf("behind a quarter of a span without packets of 20 flows %v entries are held, and %v were freed", held, expired)
+		t.Errorf("after a quarter of a span without packets of 20 flows %v entries are held, and %v were freed", held, expired)
 	}
 }
 

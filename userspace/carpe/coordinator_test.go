@@ -110,7 +110,7 @@ func TestDoubling(t *testing.T) {
 			n.send(fmt.Sprint("host", hosts), 100*second, hello)
 			for h := range hosts + 1 {
 				if got := n.hosts[fmt.Sprint("host", h)][g]; h == hosts && got != uint32(want.sent) || hosts == 7 && got != 8 {
-					t.Errorf("%d hosts: host %d was told of %d, want %d", hosts+1, h, got, want.sent)
+					t.Errorf("%d hosts: host %d was sent %d, want %d", hosts+1, h, got, want.sent)
 				}
 			}
 			if n.updates != want.updates {
@@ -125,7 +125,7 @@ func TestDoubling(t *testing.T) {
 		n.answer(109 * second) // the others have said nothing for more than eight windows
 		n.listen(109 * second)
 		if got := n.hosts["host1"][g]; got != 1 || len(n.groups[g].hosts) != 1 {
-			t.Errorf("one of eight observers is left, which was told of %d", got)
+			t.Errorf("one of eight observers is left, which was sent %d", got)
 		}
 		n.Left("host1")
 		if len(n.groups) != 0 || len(n.own) != 0 {
@@ -155,12 +155,12 @@ func TestReportsMakeAnElephant(t *testing.T) {
 	}
 	n.answer(now + second)
 	if r := n.answer(now + 2*second); snapshottest.Value(r.Body, "flows_reported") != 0 || len(n.ledger.flows) != 0 {
-		t.Errorf("windows without reports: %+v, %d flows are kept", r.Body, len(n.ledger.flows))
+		t.Errorf("windows without reports: %+v, %d flows are stored", r.Body, len(n.ledger.flows))
 	}
 }
 
 // A coordinator that has just begun learns from reports who observes what, and what they were told.
-func TestBeginsAnew(t *testing.T) {
+func TestRestarts(t *testing.T) {
 	n := newNetwork(t, small)
 	k := n.flowOf(1, false)
 	g := n.group.of(n.spec, k)
@@ -357,7 +357,7 @@ func TestResume(t *testing.T) {
 	other.Joined("host3")
 	other.listen(now)
 	if len(other.hosts["host3"]) != 7 || !reflect.DeepEqual(other.hosts["host3"], n.hosts["host3"]) {
-		t.Errorf("told %v, before %v", other.hosts["host3"], n.hosts["host3"])
+		t.Errorf("sent %v, before %v", other.hosts["host3"], n.hosts["host3"])
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {

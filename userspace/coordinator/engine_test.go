@@ -136,7 +136,7 @@ func newBench(t *testing.T, more string) *bench {
 }
 
 // A coordinator that nobody is connected to answers nothing, and neither does one whose agents are all silent.
-func TestHealthNamesNobody(t *testing.T) {
+func TestHealthNamesNoHost(t *testing.T) {
 	b := newBench(t, "")
 	health := func() Health {
 		h := Health{Status: good, Leading: true, Refused: map[string]uint64{}}
@@ -271,7 +271,7 @@ func TestOneAnswer(t *testing.T) {
 	one.window(0, 5)
 	two.window(0, 7)
 	if b.at(1.4); len(b.tick()) == 0 || len(b.lines) != 0 {
-		t.Error("who else comes is not known yet, and it was not waited")
+		t.Error("other hosts are not known yet, and it did not wait")
 	}
 	b.at(1.5)
 	b.tick()
@@ -296,7 +296,7 @@ func TestOneAnswer(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	if got := b.answers(); got[2] != 4 {
-		t.Errorf("what came late changed an answer: %v", got)
+		t.Errorf("late data changed an answer: %v", got)
 	}
 }
 
@@ -377,14 +377,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d refused as %s, %d before; %v", name, got, c.reason, before, b.agent("one").Refused)
 		}
 		if a == nil || !strings.HasPrefix(a.Complaint, c.reason) {
-			t.Errorf("%s: it is told %+v", name, a)
+			t.Errorf("%s: it is sent %+v", name, a)
 		}
 		if a != nil {
 			h.number = max(number, a.Received)
 		}
 	}
 	if again := b.agent("one").Again; h.send(first) == nil || b.agent("one").Again != again+1 {
-		t.Error("a batch that came before is not counted")
+		t.Error("a batch that arrived before is not counted")
 	}
 	b.at(2)
 	b.tick()
@@ -397,7 +397,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // An agent that starts again begins anew; what its earlier incarnation sent counts no more.
-func TestLives(t *testing.T) {
+func TestIncarnations(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
 	h.hello()
@@ -427,7 +427,7 @@ func TestGaps(t *testing.T) {
 	first, second, third := h.batch(h.item(h.snapshot(0, 1))), h.batch(h.item(h.snapshot(1, 10))), h.batch(h.item(h.snapshot(2, 100)))
 	h.send(first)
 	if a := h.send(third); a == nil || a.Received != 1 {
-		t.Errorf("behind a gap: %+v", a)
+		t.Errorf("after a gap: %+v", a)
 	}
 	h.send(second)
 	h.send(second)
@@ -625,7 +625,7 @@ func TestMessages(t *testing.T) {
 	b.host("two").hello()
 	b.tick()
 	if gone := strings.Join(b.part().gone, " "); gone != "one one/eth0" {
-		t.Errorf("%q are gone", gone)
+		t.Errorf("%q are missing", gone)
 	}
 }
 
@@ -645,7 +645,7 @@ func TestManyMessages(t *testing.T) {
 			break
 		}
 		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Sent != told+10 {
-			t.Fatalf("%d messages, %d told", len(a.Messages), a.Sent)
+			t.Fatalf("%d messages, %d sent", len(a.Messages), a.Sent)
 		}
 		for _, m := range a.Messages {
 			if m.Data[0] != next {
@@ -655,7 +655,7 @@ func TestManyMessages(t *testing.T) {
 		}
 	}
 	if told != mostWaiting {
-		t.Errorf("%d told", told)
+		t.Errorf("%d sent", told)
 	}
 }
 
@@ -739,10 +739,10 @@ func TestKept(t *testing.T) {
 	}
 	b.e.stored(s, false)
 	if answers := b.tick(); len(answers) != 0 {
-		t.Errorf("what was not kept is told: %+v", answers)
+		t.Errorf("what was not stored is sent: %+v", answers)
 	}
 	if again, dirty := b.e.changed(0); !dirty || again.Agents["one"].Used != 1 {
-		t.Errorf("what was not kept is kept no more: %+v", again)
+		t.Errorf("what was not stored is no longer stored: %+v", again)
 	}
 	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 1 || answers["one"].Used != 1 || answers["one"].Received != 1 {
@@ -750,7 +750,7 @@ func TestKept(t *testing.T) {
 	}
 	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 0 {
-		t.Errorf("told again: %+v", answers)
+		t.Errorf("sent again: %+v", answers)
 	}
 	one.window(1, 1)
 	b.at(3)
@@ -828,7 +828,7 @@ func TestDue(t *testing.T) {
 		t.Errorf("%d answers before the window's end", n)
 	}
 	if n := answered(2); n != 2 {
-		t.Errorf("%d answers when all have come", n)
+		t.Errorf("%d answers when all have arrived", n)
 	}
 	one.window(2, 1)
 	if n := answered(15); n != 3 {

@@ -85,7 +85,7 @@ func TestExternal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-refused; !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Errorf("an agent speaks for another: %v", err)
+		t.Errorf("an agent sends as another: %v", err)
 	}
 	c.end()
 	next := s.coordinator("central", "", "", 200)

@@ -258,7 +258,7 @@ socket: %s
 		t.Fatal(err)
 	}
 	n, seconds := float64(o.agents), o.span.Seconds()
-	t.Logf("%d agents connected in %v; %d messages in %d batches in %v (%.1f a second and agent), %d heard, %d missed, %d lost, %d batches sent again, %d refused; at the end %d batches of an agent waited at most",
+	t.Logf("%d agents connected in %v; %d messages in %d batches in %v (%.1f a second and agent), %d received, %d missed, %d lost, %d batches sent again, %d refused; at the end %d batches of an agent waited at most",
 		o.agents, connected.Round(time.Millisecond), said.Load(), batches, o.span, float64(batches)/n/seconds, heard, missed, lost, again, sumOf(health.Refused), behind)
 	t.Logf("coordinator: %.2f cores, %.1f us a message, %.0f us a second and agent; memory %.1f MB at rest, %.1f with agents, %.1f at most: %.0f kB an agent",
 		(busy.cpu-open.cpu).Seconds()/seconds, float64((busy.cpu-open.cpu).Microseconds())/float64(heard), float64((busy.cpu-open.cpu).Microseconds())/n/seconds,
@@ -266,7 +266,7 @@ socket: %s
 	t.Logf("agents: %.2f cores, %.1f us a message; %.0f kB each", (ownBusy.cpu-ownOpen.cpu).Seconds()/seconds,
 		float64((ownBusy.cpu-ownOpen.cpu).Microseconds())/float64(heard), float64(ownBusy.now-own.now)/1e3/n)
 	if heard != said.Load() || missed+lost != 0 || sumOf(health.Refused) != 0 || len(health.Agents) != o.agents {
-		t.Errorf("%d of %d messages were heard, %d missed, %d lost, refused %v, %d agents", heard, said.Load(), missed, lost, health.Refused, len(health.Agents))
+		t.Errorf("%d of %d messages were received, %d missed, %d lost, refused %v, %d agents", heard, said.Load(), missed, lost, health.Refused, len(health.Agents))
 	}
 }
 

@@ -366,7 +366,7 @@ func TestHostileAgent(t *testing.T) {
 	}
 	if conn, err := nats.Connect("nats://" + c.address); err == nil {
 		conn.Close()
-		t.Error("nobody's connection is let in")
+		t.Error("a connection without a name is accepted")
 	}
 	// What is revoked is cut off, while it is connected.
 	lost := s.agent("lost", server)
@@ -378,7 +378,7 @@ func TestHostileAgent(t *testing.T) {
 	before, _ := c.server.Refused()
 	eventually(t, "being refused again and again", func() bool { n, _ := c.server.Refused(); return n >= before+3 })
 	if why := lost.Health().Trouble; !strings.Contains(why, "uthorization") {
-		t.Errorf("the agent says of what keeps it away: %q", why)
+		t.Errorf("the agent logs the reason as: %q", why)
 	}
 	if err := s.folder().Renew("lost", 1); err != nil {
 		t.Fatal(err)
@@ -447,7 +447,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
 	c.end()
 	if p := c.engine.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener); p.heard != 20 || p.missed != 0 {
-		t.Errorf("%d messages were heard and %d missed, of 20", p.heard, p.missed)
+		t.Errorf("%d messages were received and %d missed, of 20", p.heard, p.missed)
 	}
 	if a.mu.Lock(); a.renewed < 2 {
 		t.Errorf("%d times renewed by two coordinators", a.renewed)

@@ -170,7 +170,7 @@ func TestEngine(t *testing.T) {
 		}
 	}
 	if strings.Join(told, " ") != "begins ends" {
-		t.Errorf("told %v", told)
+		t.Errorf("got %v", told)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestASlowReaderLosesForItself(t *testing.T) {
 		}
 	}
 	if _, _, err := slow.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("behind the end: %v", err)
+		t.Errorf("after the end: %v", err)
 	}
 	if slow.Missed() != 48 {
 		t.Errorf("%d missed in all", slow.Missed())
@@ -86,7 +86,7 @@ func TestLeaveEndsAWait(t *testing.T) {
 		t.Errorf("after leaving: %v", err)
 	}
 	if late := func() error { h.Close(); _, _, err := h.Subscribe(Options{}).Next(t.Context()); return err }(); !errors.Is(late, ErrClosed) {
-		t.Errorf("subscribed behind the end: %v", late)
+		t.Errorf("subscribed after the end: %v", late)
 	}
 }
 

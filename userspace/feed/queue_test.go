@@ -85,7 +85,7 @@ func TestNextGivesUp(t *testing.T) {
 	}
 	h.Publish(t.Context(), line(2))
 	if _, missed, _ := s.Next(t.Context()); missed != 0 || s.Missed() != 1 {
-		t.Errorf("what was missed is told again: %d, %d in all", missed, s.Missed())
+		t.Errorf("what was missed is reported again: %d, %d in all", missed, s.Missed())
 	}
 }
 
@@ -106,6 +106,6 @@ func TestMissedAtTheEnd(t *testing.T) {
 	h.Close()
 	h.Publish(t.Context(), line(2))
 	if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("behind the end: %v", err)
+		t.Errorf("after the end: %v", err)
 	}
 }

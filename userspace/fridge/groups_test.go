@@ -62,7 +62,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	if first, second := table.Rows[0][0], table.Rows[1][0]; first != "1006" || second != "1005" {
-		t.Errorf("the worst come first: %v, %v", first, second)
+		t.Errorf("the worst are not first: %v, %v", first, second)
 	}
 	if d := find(t, l.Report, "delay_ns"); math.Abs(d.Count/60_000-1) > 0.03 {
 		t.Errorf("all groups together: %g of 60000", d.Count)

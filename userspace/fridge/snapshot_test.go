@@ -131,7 +131,7 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 	p.add(4e9, []uint64{4000, 0, 0, 0}, make([]uint64, len(p.gaps)))
 	p.into(busy)
 	if a, b := delayOf(t, quiet).Count, delayOf(t, busy).Count; b < 1.5*a {
-		t.Errorf("%g behind a quiet window, %g behind a busy one", a, b)
+		t.Errorf("%g after a quiet window, %g after a busy one", a, b)
 	}
 	other := counted(t, set, 1, 1)
 	other.Params["fridges"] = "512@1"

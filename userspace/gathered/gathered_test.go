@@ -76,7 +76,7 @@ func TestApart(t *testing.T) {
 }
 
 // A finding keeps its ID while hosts come and go, and is over when the last host says so, or when it has said nothing for long.
-func TestGoesOn(t *testing.T) {
+func TestContinues(t *testing.T) {
 	g, one := New(), []finding.Finding{found(finding.DNSSlow, finding.Host, "10.9.0.1", 9)}
 	g.Put("a", one, nil, start)
 	id := settled(g)[0].ID

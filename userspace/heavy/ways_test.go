@@ -60,7 +60,7 @@ func TestPlus(t *testing.T) {
 		t.Errorf("counts %v", s.Counts)
 	}
 	if s.Absent[Key{1}] != 0 || s.Absent[Key{2}] != 1+6 || s.Absent[Key{3}] != 2+3 {
-		t.Errorf("at most %v besides", s.Absent)
+		t.Errorf("at most %v in addition", s.Absent)
 	}
 	if s.Records != 4 || s.Entries != 12 || s.Minimum != 4./4+3./4 || s.Unseen != 9 || s.Twice != 3 || s.Admitted != 10 || s.Initial != 9 {
 		t.Errorf("%+v", s)

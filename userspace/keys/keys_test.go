@@ -56,7 +56,7 @@ func TestTrust(t *testing.T) {
 		t.Fatalf("%q, %v", name, err)
 	}
 	if _, err := shake(t, central, central); !errors.Is(err, ErrRole) {
-		t.Errorf("a coordinator speaks as an agent: %v", err)
+		t.Errorf("a coordinator acts as an agent: %v", err)
 	}
 	if _, err := shake(t, host, host); err == nil {
 		t.Error("an agent serves as a coordinator")

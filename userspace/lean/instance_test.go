@@ -11,7 +11,7 @@ import (
 )
 
 // Who is added where others have been measuring begins in the bank that packets write to.
-func TestBeginsInABank(t *testing.T) {
+func TestStartsInABank(t *testing.T) {
 	v, err := algo.NewValues("lean", Descriptor().Params, nil)
 	if err != nil {
 		t.Fatal(err)

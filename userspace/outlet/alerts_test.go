@@ -157,13 +157,13 @@ func TestAlerts(t *testing.T) {
 	}
 	for name, text := range map[string]string{"alertmanager ": log.String(), "webhook ": log.String(), "webhook": wrongLog.String()} {
 		if n := strings.Count(text, "cannot deliver findings, retrying\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
-			t.Errorf("%s: %d complaints: %s", name, n, text)
+			t.Errorf("%s: %d errors: %s", name, n, text)
 		}
 	}
 }
 
 // A receiver that takes connections and never answers delays neither windows nor the other receiver, and the end by no more than its patience.
-func TestAlertsNobodyReads(t *testing.T) {
+func TestAlertsWithoutReader(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAlertsNobodyReads(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), "last findings not delivered") {
-		t.Errorf("nothing says what is lost: %s", log.String())
+		t.Errorf("the loss is not logged: %s", log.String())
 	}
 }
 

@@ -78,7 +78,7 @@ func TestCommit(t *testing.T) {
 		}
 	}
 	if told.Len() > 0 {
-		t.Errorf("told: %s", &told)
+		t.Errorf("logged: %s", &told)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestCommitAgain(t *testing.T) {
 		}
 	}
 	if s.kept.kept != 3 {
-		t.Errorf("%d windows are kept", s.kept.kept)
+		t.Errorf("%d windows are stored", s.kept.kept)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestSlowOutput(t *testing.T) {
 	hub.Close()
 	o.run()
 	if !strings.Contains(told.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
-		t.Errorf("told %q, written %q", &told, &text)
+		t.Errorf("logged %q, written %q", &told, &text)
 	}
 }
 

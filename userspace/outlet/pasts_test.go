@@ -87,7 +87,7 @@ func TestPastsSurvive(t *testing.T) {
 			}
 			defer kept.Close()
 			if n, err := kept.Stats(); err != nil || n.Records < 80 {
-				t.Errorf("%d windows are kept: %v", n.Records, err)
+				t.Errorf("%d windows are stored: %v", n.Records, err)
 			}
 			if err := kept.State(pasts, func(_ string, b []byte) {
 				if b[0] == 99 {

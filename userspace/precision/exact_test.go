@@ -198,7 +198,7 @@ func TestCrowdedWaysAreApart(t *testing.T) {
 				t.Errorf("%s ways: %g flows have two entries", ways, n)
 			}
 			if passes := number(t, l.Report, "recirculated"); passes < 40 {
-				t.Errorf("%s ways: nobody fights for entries: %g second passes", ways, passes)
+				t.Errorf("%s ways: no contention for entries: %g second passes", ways, passes)
 			}
 		}
 	}

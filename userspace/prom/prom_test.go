@@ -74,7 +74,7 @@ func TestMetricsGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("metrics differ from %s (go test -update writes it anew):\n%s", path, got)
+		t.Errorf("metrics differ from %s (go test -update rewrites it):\n%s", path, got)
 	}
 }
 
@@ -386,7 +386,7 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	if len(told) != 1 {
-		t.Errorf("told %v", told)
+		t.Errorf("got %v", told)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestLimit(t *testing.T) {
 func TestFindings(t *testing.T) {
 	s := NewStore(fixedClock)
 	if gather(t, s)["xdpmon_findings"] != nil {
-		t.Error("nobody looks for findings, and there is a number of them")
+		t.Error("findings are not enabled, and their number is served")
 	}
 	var open []finding.Finding
 	for n := range 60 {

@@ -81,7 +81,7 @@ func TestPageLooksBack(t *testing.T) {
 		s.LookBack(kept)
 		page, _ := io.ReadAll(get(t, h, "/", "text/html").Body)
 		if got := strings.Contains(string(page), `href="history?`); got != kept {
-			t.Errorf("windows are kept: %t, the page points to them: %t\n%s", kept, got, page)
+			t.Errorf("windows are stored: %t, the page points to them: %t\n%s", kept, got, page)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestListenAndClose(t *testing.T) {
 		t.Error("nothing answers")
 	}
 	if h := &server.http; h.ReadHeaderTimeout == 0 || h.ReadTimeout == 0 || h.WriteTimeout == 0 || h.IdleTimeout == 0 || h.ErrorLog == nil {
-		t.Errorf("whoever does not go on keeps a connection for ever: %+v", h)
+		t.Errorf("an idle client keeps its connection forever: %+v", h)
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
@@ -183,8 +183,8 @@ func TestListenAndClose(t *testing.T) {
 	}
 }
 
-// TestListenSaysTheRemedy: what helps depends on what is wrong with the address.
-func TestListenSaysTheRemedy(t *testing.T) {
+// TestListenStatesTheRemedy: what helps depends on what is wrong with the address.
+func TestListenStatesTheRemedy(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

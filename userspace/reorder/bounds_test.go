@@ -28,7 +28,7 @@ func TestHeavyIsAboveEpsilon(t *testing.T) {
 }
 
 // What was not watched may all have been of the prefix: the rows' bounds know of it.
-func TestRowsKnowWhatNobodyWatched(t *testing.T) {
+func TestRowsIncludeWhatWasNotObserved(t *testing.T) {
 	v, err := algo.NewValues("reorder", descriptor().Params, map[string]string{"report": "all"})
 	if err != nil {
 		t.Fatal(err)

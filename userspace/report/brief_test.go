@@ -112,7 +112,7 @@ func TestBriefScreen(t *testing.T) {
 			}
 		}
 		if frame := s.frame(size[1]); !slices.Contains(frame, "Nothing found.") {
-			t.Errorf("nothing says that nothing is found:\n%s", strings.Join(frame, "\n"))
+			t.Errorf("the absence of findings is not written:\n%s", strings.Join(frame, "\n"))
 		}
 		for _, f := range []Said{slow, dead} {
 			if err := s.Finding(f); err != nil {

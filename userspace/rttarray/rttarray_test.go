@@ -105,7 +105,7 @@ func TestRoomy(t *testing.T) {
 			t.Errorf("%v: %g of %g matched", set, got, want)
 		}
 		if notes := len(l.Report.Notes); (notes > 0) != (set["evict"] != "cascade") {
-			t.Errorf("%v: %d notes: what does not correct says so", set, notes)
+			t.Errorf("%v: %d notes: an uncorrected result needs a note", set, notes)
 		}
 		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
 		for i, q := range d.Quantiles[:4] {

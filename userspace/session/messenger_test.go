@@ -62,7 +62,7 @@ func TestSend(t *testing.T) {
 	}
 	s.deliver([]byte("x"))
 	if s.deliver(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
-		t.Errorf("heard %q, told %q", k.heard, told)
+		t.Errorf("received %q, logged %q", k.heard, told)
 	}
 	for n := range maxReceived + 1 {
 		if s.receive([]byte("y")); s.missed.Load() != (n == maxReceived) {
@@ -70,6 +70,6 @@ func TestSend(t *testing.T) {
 		}
 	}
 	if k := r.messenger(memberOf("mute", &jealous{})); k != nil || k.send(1) != nil || k.received() != nil {
-		t.Error("one that does not speak")
+		t.Error("one without messages")
 	}
 }

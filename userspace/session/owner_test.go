@@ -75,7 +75,7 @@ func TestOneOwner(t *testing.T) {
 	stop()
 	ticks := a.ticks.Load()
 	if lines, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil || len(lines) != 2 || a.ticks.Load() != ticks {
-		t.Errorf("behind the end: %v, %d ticks more", err, a.ticks.Load()-ticks)
+		t.Errorf("after the end: %v, %d ticks more", err, a.ticks.Load()-ticks)
 	}
 	if a.touched || b.touched {
 		t.Error("two goroutines were inside of one algorithm")
@@ -152,14 +152,14 @@ func TestSpeech(t *testing.T) {
 		}
 		mu.Lock()
 		if !slices.ContainsFunc(said, func(s Message) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
-			t.Errorf("what was said at the end of window %d comes behind it", n)
+			t.Errorf("the message at the end of window %d is after it", n)
 		}
 		mu.Unlock()
 		s.Receive("mute", []byte("nobody"))
 		s.Receive("talker", []byte("bad"))
 		s.Receive("talker", []byte("hello"))
 		if text := <-k.heard; text != "hello" {
-			t.Errorf("heard %q", text)
+			t.Errorf("received %q", text)
 		}
 	}
 	s.Renew()
@@ -189,6 +189,6 @@ func TestSpeech(t *testing.T) {
 		m.messenger.receive([]byte("x"))
 	}
 	if !m.messenger.missed.Load() {
-		t.Error("what it has not heard is not missed")
+		t.Error("a lost message is not counted")
 	}
 }

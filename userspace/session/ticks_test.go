@@ -64,6 +64,6 @@ func TestTickFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := errors.Join(p.at(0, 30, func() error { return errors.ErrUnsupported })); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("packets in front of a tick did not run, and nothing says so: %v", err)
+		t.Errorf("packets in front of a tick did not run, without an error: %v", err)
 	}
 }

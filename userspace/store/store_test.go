@@ -191,7 +191,7 @@ func TestDropsOneForOne(t *testing.T) {
 		}
 		st, err := s.Stats()
 		if err != nil || st.Records < before {
-			t.Fatalf("behind record %d there are %d, there were %d; %v", n, st.Records, before, err)
+			t.Fatalf("after record %d there are %d, there were %d; %v", n, st.Records, before, err)
 		}
 		before = st.Records
 	}
@@ -243,7 +243,7 @@ func TestDamage(t *testing.T) {
 		said := ""
 		again := open1(t, path, Options{Notice: func(f string, a ...any) { said += fmt.Sprintf(f, a...) }})
 		if err := again.Append(record(1, "a", "i")); err != nil || !strings.Contains(said, "unreadable") {
-			t.Errorf("behind the damage: %v; said %q", err, said)
+			t.Errorf("after the damage: %v; logged %q", err, said)
 		}
 		again.Close()
 	}

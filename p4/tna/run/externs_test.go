@@ -45,7 +45,7 @@ func TestFilter(t *testing.T) {
 	f := sw.Filters[0]
 	var r Result
 	if err := sw.Process(Packet{Data: frame(1, 2, 3, 0), Port: 1, Time: 5}, &r); err == nil || !strings.Contains(err.Error(), "the control plane has not set it") {
-		t.Errorf("a filter that nobody has set: %v", err)
+		t.Errorf("an unset filter: %v", err)
 	}
 	const tau, gap, size = 4e6, 10_000, 1000 // ns, ns, bytes
 	f.Filter = Filter{Rate: true, Decay: tau}
@@ -54,7 +54,7 @@ func TestFilter(t *testing.T) {
 		out, _, _, _ = process(t, sw, Packet{Data: frame(size, 0, 3, 0), Port: 1, Time: 1e9 + n*gap})
 	}
 	if want := size / (1 - math.Exp(-gap/tau)) * (1 - math.Exp(-4000*gap/tau)); math.Abs(float64(out)-want) > 1 {
-		t.Errorf("a rate of %d bytes in %d ns stands at %d, want %.1f", size, gap, out, want)
+		t.Errorf("a rate of %d bytes in %d ns gives %d, want %.1f", size, gap, out, want)
 	}
 	for i, v := range f.Array.Data {
 		if (v != 0) != (i == 3) {
@@ -65,11 +65,11 @@ func TestFilter(t *testing.T) {
 	f.Filter = Filter{Gain: tau, Decay: 2 * tau, Shift: 2}
 	process(t, sw, Packet{Data: frame(0, 0, 3, 0), Port: 1, Time: 1})
 	if out, _, _, _ = process(t, sw, Packet{Data: frame(1e6, 0, 3, 0), Port: 1, Time: 1 + tau}); out != uint32(math.Round(1e6*(1-1/math.E)))/4 {
-		t.Errorf("a step up by 1,000,000, scaled down by four, comes to %d after the time constant", out)
+		t.Errorf("a step up by 1,000,000, scaled down by four, gives %d after the time constant", out)
 	}
 	held := float64(f.value[3])
 	if out, _, _, _ = process(t, sw, Packet{Data: frame(0, 0, 3, 0), Port: 1, Time: 1 + 3*tau}); out != uint32(math.Round(held/math.E))/4 {
-		t.Errorf("a step down comes to %d after its time constant, from %v", out, held)
+		t.Errorf("a step down gives %d after its time constant, from %v", out, held)
 	}
 	f.Array.Reset(0, 16)
 	f.Filter = Filter{Step: func(held, value, now, last uint64) uint64 { return held + value + now - last }}

@@ -90,7 +90,7 @@ func (d *decided) check(t *testing.T) {
 	for a := range uint32(8) {
 		for i, v := range d.run(t, sw, true, a) {
 			if c := absent[i]; (c.Val^v.Val)&^c.Undef != 0 || v.Undef != 0 {
-				t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it says %d:\n%s", i, c.Val, c.Undef, v.Val, v.Undef, a, d.text)
+				t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it is %d:\n%s", i, c.Val, c.Undef, v.Val, v.Undef, a, d.text)
 			}
 		}
 	}
@@ -124,6 +124,6 @@ func TestUndefined(t *testing.T) {
 		defined, undefined = defined+d.defined, undefined+d.undefined
 	}
 	if defined < 50 || undefined < 50 {
-		t.Errorf("%d values defined, %d undefined: the programs say little", defined, undefined)
+		t.Errorf("%d values defined, %d undefined: the programs test little", defined, undefined)
 	}
 }

@@ -224,7 +224,7 @@ func TestAllProblems(t *testing.T) {
 	}
 	for i, p := range problems.Problems[1:] {
 		if before := problems.Problems[i]; before.Line > p.Line || before.Line == p.Line && before.Column > p.Column {
-			t.Errorf("%v comes before %v", before, p)
+			t.Errorf("%v precedes %v", before, p)
 		}
 	}
 }

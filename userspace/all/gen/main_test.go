@@ -25,7 +25,7 @@ func TestListsAreGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is out of date: run go generate in its folder\n--- the folders say\n%s", path, want)
+			t.Errorf("%s is out of date: run go generate in its folder\n--- from the folders\n%s", path, want)
 		}
 	}
 }

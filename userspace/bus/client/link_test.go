@@ -70,7 +70,7 @@ func TestAnswered(t *testing.T) {
 		t.Errorf("plans %v, messages %v", a.plans, a.heard)
 	}
 	if a.answered([]byte("no")); !strings.Contains(a.log.String(), "malformed reply") {
-		t.Errorf("told: %s", &a.log)
+		t.Errorf("logged: %s", &a.log)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestClocks(t *testing.T) {
 	}
 	var c clocks
 	if c.add(5, 0, 4); c.now(10).Known {
-		t.Error("an answer that came before its question")
+		t.Error("an answer that arrived before its request")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestInFlightBytes(t *testing.T) {
 		q.sent = s.number
 	}
 	if s, ok := q.next(); ok {
-		t.Errorf("%d goes, too", s.number)
+		t.Errorf("%d is dropped, too", s.number)
 	}
 	q.answered(1, 0, false)
 	if s, ok := q.next(); !ok || s.number != 3 {

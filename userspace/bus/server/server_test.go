@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	if m := <-heard; m.Subject != bus.DataSubject("a") || len(heard) != 0 {
-		t.Errorf("heard %s", m.Subject)
+		t.Errorf("received %s", m.Subject)
 	}
 	for _, name := range []string{"a", "", "a b"} {
 		if c, err := dial(name); err == nil {

@@ -142,7 +142,7 @@ func TestAbove(t *testing.T) {
 			t.Errorf("%g of %g: %g (%g .. %g)", 3*n, 4*n, share, low, high)
 		}
 		if got := low > 0.5; got != decided {
-			t.Errorf("%g of %g: at least %g, says more than half: %v", 3*n, 4*n, low, got)
+			t.Errorf("%g of %g: at least %g in more than half: %v", 3*n, 4*n, low, got)
 		}
 	}
 	if share, low, high := NewSpectrum(NewScale(5, 64, false)).Above(1); !math.IsNaN(share) || low != 0 || high != 1 {

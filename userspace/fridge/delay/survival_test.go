@@ -21,7 +21,7 @@ func TestSurvivalEdges(t *testing.T) {
 	want := []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7}
 	for bin, w := range want {
 		if low, _ := survivalEdges(bin); low != w*survivalUnits {
-			t.Errorf("bin %d begins at %g M, want %g M", bin, low/survivalUnits, w)
+			t.Errorf("bin %d starts at %g M, want %g M", bin, low/survivalUnits, w)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestTshark(t *testing.T) {
 				old := known && below(p.Seq, highest)
 				switch {
 				case old && !says[n].old:
-					t.Errorf("frame %d is below the highest number, tshark does not say so", n+1)
+					t.Errorf("frame %d is below the highest number, not so for tshark", n+1)
 				case !old && (v.late || v.again):
 					t.Errorf("frame %d is above the highest number and yet %+v", n+1, v)
 				case old:

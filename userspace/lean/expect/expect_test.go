@@ -104,7 +104,7 @@ func TestUpper(t *testing.T) {
 }
 
 // Squares that are added up in steps are those that are added up one by one.
-func TestSquaresBehind(t *testing.T) {
+func TestSquaresAfter(t *testing.T) {
 	want := 0.0
 	for r := 100; r < 370_000; r++ {
 		want += Skewed(float64(r)) * Skewed(float64(r))

@@ -75,7 +75,7 @@ func TestBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], errBroken) || !slices.Equal(s.told, []string{"line a", "line a", "close"}) || cleared != 3 {
-		t.Errorf("told %v, written %q, cleared %d times", told, s.told, cleared)
+		t.Errorf("got %v, written %q, cleared %d times", told, s.told, cleared)
 	}
 }
 
