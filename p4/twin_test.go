@@ -215,7 +215,7 @@ func TestHashRows(t *testing.T) {
 	}
 }
 
-// TestConstants: what the twin's text says in numbers is what userspace writes into the eBPF object.
+// TestConstants: numbers in the twin's text are those that userspace writes into the eBPF object.
 func TestConstants(t *testing.T) {
 	src, err := readTwin("fridge")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// still is an instance that answers what it is told to.
+// still is an instance with given answers.
 type still struct {
 	s   *snapshot.Snapshot
 	err error
@@ -26,7 +26,7 @@ func (i still) Read(report.Window, int) (*snapshot.Snapshot, error) {
 	return i.s, i.err
 }
 
-// A live window's clock is that of the packets: behind the offset it is the time of day. A capture has the time of day already.
+// A live window's clock is that of the packets: plus the offset it is the time of day. A capture has the time of day already.
 func TestReadRecordsTheClock(t *testing.T) {
 	before := time.Now().UnixNano()
 	live, err := Read(still{s: &snapshot.Snapshot{}}, report.Window{}, 0)

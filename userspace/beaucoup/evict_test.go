@@ -9,8 +9,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// What is called hopeless does not alert: attributes come as a Poisson stream at all rates, and a collector is judged at many
-// ages. The rule stands three standard deviations away on both sides, so that at most one in a thousand of those that alert
+// A collector called hopeless does not alert: attributes are a Poisson stream at all rates, and a collector is judged at many
+// ages. The rule is three standard deviations away on both sides, so that at most one in a thousand of those that alert
 // may have been called hopeless (both at once: below 1/2000 for a normal; sums of exponential times have longer tails, hence
 // the factor two). And it is of use where three deviations are less than half of what an alert takes (24 coupons or more):
 // keys with a tenth of that are seen through before their window ends, since what they lack takes several times the window.

@@ -77,7 +77,7 @@ func (o *one) alerts(t *testing.T) int {
 	return len(alerts)
 }
 
-// A collector whose window is over begins with the coupon that comes then and with no other.
+// A collector whose window is over restarts with the next coupon and no other.
 func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 	for _, coupons := range []string{"32", "64"} {
 		o := nearly(t, coupons)
@@ -101,8 +101,8 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 	}
 }
 
-// Another core has begun the collector in stage 1 and has not come to stage 3 yet: what is still in the vector is of the window
-// before. A coupon that comes now is lost and counted, and makes no alert.
+// Another core has started the collector in stage 1 and has not reached stage 3 yet: what is still in the vector is of the window
+// before. A coupon that arrives now is lost and counted, and makes no alert.
 func TestCouponsOfTheWindowBeforeDoNotCount(t *testing.T) {
 	o := nearly(t, "32")
 	const later = 3_000_000_000

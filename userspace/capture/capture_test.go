@@ -117,7 +117,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// Every file that is cut anywhere gives exactly the packets that are whole in it, and then says so.
+// Every truncated file gives exactly its complete packets, and then an error.
 func TestCutAnywhere(t *testing.T) {
 	ng := newNG(binary.LittleEndian)
 	ng.iface(1, 0, ng.resolution(9))

@@ -20,7 +20,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// sums is an algorithm of these tests alone: a number, and flows with how much each had. With its coordinator part it hears messages.
+// sums is an algorithm of these tests alone: a number, and flows with how much each had. With its coordinator part it receives messages.
 type sums struct{}
 
 func (sums) Configure(*ebpf.CollectionSpec) error                { return nil }
@@ -65,7 +65,7 @@ func fixed[C algo.Config](c C) algo.Maker {
 	return algo.Typed(func(algo.Values, algo.Setup) (C, error) { return c, nil })
 }
 
-// listener is the coordinator part: it counts what it hears, and answers every host.
+// listener is the coordinator part: it counts received messages, and answers every host.
 type listener struct {
 	heard, missed uint64
 	tell          []algo.Outgoing
@@ -135,7 +135,7 @@ func newBench(t *testing.T, more string) *bench {
 	return b
 }
 
-// A coordinator that nobody is connected to answers nothing, and neither does one whose agents are all silent.
+// A coordinator without connected agents gives no answers, and neither does one whose agents are all silent.
 func TestHealthNamesNoHost(t *testing.T) {
 	b := newBench(t, "")
 	health := func() Health {
@@ -258,7 +258,7 @@ func (b *bench) agent(name string) Known {
 	return Known{}
 }
 
-// Windows of hosts become one answer: as soon as everybody has come, and without those who do not come, who are named.
+// Windows of hosts become one answer: as soon as all have arrived, and without missing hosts, which are named.
 func TestOneAnswer(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -318,11 +318,11 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// Everything that is refused is counted, says why, and changes nothing.
+// Everything that is refused is counted with its reason, and changes nothing.
 func TestRefusals(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
-	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not said hello
+	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not sent a hello
 	h.hello()
 	h.window(0, 5)
 	change := func(f func(*snapshot.Snapshot)) func() []byte {
@@ -396,7 +396,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An agent that starts again begins anew; what its earlier incarnation sent counts no more.
+// A restarted agent starts from the beginning; messages of its earlier incarnation no longer count.
 func TestIncarnations(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -404,7 +404,7 @@ func TestIncarnations(t *testing.T) {
 	h.window(0, 1)
 	old := h.batch(h.item(h.snapshot(1, 50)))
 	oldHello, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 1, Oldest: 1})
-	h.hello() // says that there is a second batch, which never comes
+	h.hello() // announces a second batch, which never arrives
 	h.incarnation, h.number, h.oldest = 2, 0, 1
 	h.hello()
 	h.window(1, 3)
@@ -418,7 +418,7 @@ func TestIncarnations(t *testing.T) {
 	}
 }
 
-// Batches come in order or are asked for again; what an agent cannot send any more is counted as lost, once.
+// Batches arrive in order or are requested again; what an agent cannot send any more is counted as lost, once.
 func TestGaps(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -474,7 +474,7 @@ func TestRestarts(t *testing.T) {
 				}
 			}
 			b.at(float64(index) + 1 + .4*rng.Float64())
-			if rng.IntN(3) == 0 { // killed: what was not kept is forgotten
+			if rng.IntN(3) == 0 { // killed: unsaved state is lost
 				b.start(known)
 			}
 			for _, h := range hosts { // each asks, and sends again what is missing
@@ -517,7 +517,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// Sets of hosts have answers of their own; flows that hosts of one set have counted alike are told.
+// Sets of hosts have separate answers; flows that hosts of one set have counted alike are reported.
 func TestVantage(t *testing.T) {
 	b := newBench(t, ", vantage: [{name: edge, hosts: ['e*']}, {name: core, hosts: [core]}]")
 	for i, name := range []string{"e1", "e2", "core", "other"} {
@@ -545,7 +545,7 @@ func TestVantage(t *testing.T) {
 	}
 }
 
-// An algorithm's own part hears what its instances say, answers them, and adds to the report.
+// An algorithm's coordinator part receives its instances' messages, answers them, and adds to the report.
 func TestPart(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -563,7 +563,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// say is what an instance says in a batch of its own.
+// say sends an instance's message in a separate batch.
 func (h *host) message(instance string, number uint64, text string) {
 	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
 	if text == "" {
@@ -576,8 +576,8 @@ func (b *bench) part() *listener {
 	return b.e.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener)
 }
 
-// What is missing of what an instance says is counted, what comes twice is refused, and who begins is told everything. A coordinator that
-// begins again knows what it had heard.
+// Missing messages of an instance are counted, duplicates are refused, and a new instance is sent everything. A coordinator that
+// restarts knows what it had received.
 func TestMessages(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -629,7 +629,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// More than one answer can carry goes with the next ones, in order, and what is too much is lost and known to be.
+// More than one answer can contain is sent with the next ones, in order, and the excess is lost and counted.
 func TestManyMessages(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -659,7 +659,7 @@ func TestManyMessages(t *testing.T) {
 	}
 }
 
-// Who says nothing is silent, then forgotten; nobody waits for it.
+// A host without messages is silent, then forgotten; the coordinator does not wait for it.
 func TestSilence(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -681,7 +681,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Nobody says more than its share, and whoever does keeps nobody else waiting.
+// No agent sends more than its share, and one that tries does not delay others.
 func TestGateAndInbox(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g, in := newGate(20, 2, 100), newInbox()
@@ -724,7 +724,7 @@ func TestGateAndInbox(t *testing.T) {
 	}
 }
 
-// A state that was kept is told where it says something new, and nowhere else: agents forget what was used, and nobody is answered for nothing.
+// Saved state is used only where it adds something: agents drop what was used, and no window is answered twice.
 func TestKept(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -761,8 +761,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// What a window may be, to the nanosecond: half again as long, not behind the next one, not an hour old, off by a hundredth, and beside what the host has
-// said before.
+// What a window may be, to the nanosecond: one and a half times as long, not after the next one, not an hour old, off by a hundredth, and not overlapping what the host has
+// sent before.
 func TestWindowEdges(t *testing.T) {
 	const at = 5000 * second
 	for what, c := range map[string]struct {
@@ -813,7 +813,7 @@ func TestDue(t *testing.T) {
 	}
 	one.window(0, 1)
 	two.window(0, 1)
-	if n := answered(1.499999); n != 0 { // of the first window nobody knows who will come
+	if n := answered(1.499999); n != 0 { // in the first window the participants are unknown
 		t.Errorf("%d answers before the wait is over", n)
 	}
 	if n := answered(1.5); n != 1 {

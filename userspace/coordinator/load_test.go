@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	testutil.Main(m)
 }
 
-// loaded is that coordinator. It says how much it has heard when it ends.
+// loaded is that coordinator. When it ends, it prints how much it has received.
 func loaded(path string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -53,7 +53,7 @@ func loaded(path string) int {
 	return 0
 }
 
-// many hears messages and answers every twentieth.
+// many receives messages and answers every twentieth.
 type many struct {
 	heard, missed uint64
 	tell          []algo.Outgoing
@@ -92,7 +92,7 @@ func init() {
 	algo.Register(&c)
 }
 
-// load is agents, each of which says something rate times a second, for a while.
+// load is agents, each of which sends rate messages a second, for a while.
 type load struct {
 	agents, rate int
 	span         time.Duration
@@ -152,7 +152,7 @@ func usedBy(t *testing.T, pid int) (u used) {
 	return u
 }
 
-// Many agents with certificates of their own say much, through the real links: everything is heard, once. What it takes is told.
+// Many agents with separate certificates send much, over the real links: everything is received, once. The cost is printed.
 func TestLoad(t *testing.T) {
 	o := loadAsked(t)
 	s := newSite(t)

@@ -37,7 +37,7 @@ type site struct {
 	skew     map[string]time.Duration // of agents' clocks
 	hello    time.Duration
 	paths    string   // a file; "" for none
-	external []string // servers of somebody else's; nil: inside
+	external []string // external servers; nil: inside
 	more     string   // lines of coordinators' files
 	found    func(agent string) ([][]byte, uint64, []string)
 }
@@ -80,7 +80,7 @@ type running struct {
 	lines   []report.Line
 }
 
-// ports that nobody listens on now.
+// closed ports.
 func ports(t *testing.T, n int) (list []string) {
 	t.Helper()
 	var open []net.Listener
@@ -97,7 +97,7 @@ func ports(t *testing.T, n int) (list []string) {
 	return list
 }
 
-// coordinator starts one; cluster is its lines of YAML, and rate what an agent may say.
+// coordinator starts one; cluster is its lines of YAML, and rate an agent's limit.
 func (s *site) coordinator(name, listen, cluster string, rate int) *running {
 	s.t.Helper()
 	f := s.files(name)
@@ -211,7 +211,7 @@ func (a *agentUnderTest) before(t *testing.T) {
 	}
 }
 
-// now is the number of the window that goes on.
+// now is the number of the current window.
 func (a *agentUnderTest) now() int64 { return (hostclock.Now() + a.Clock().Offset) / 200e6 }
 
 const patience = 60 * time.Second // of what must happen, on a machine however busy
@@ -225,7 +225,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// answered adds up answers by window; a window that is answered again behind a restart counts once.
+// answered adds up answers by window; a window that is answered again after a restart counts once.
 func answered(list ...*running) (sum uint64) {
 	windows := map[int64]uint64{}
 	for _, r := range list {
@@ -248,7 +248,7 @@ func late(r *running) (n uint64) {
 	return n
 }
 
-// An agent with a certificate that says what it should not harms nobody but itself: 10,000 messages that are no messages, or were said
+// A malicious agent with a certificate harms only itself: 10,000 messages that are malformed, or were sent
 // before, or are another's, and a flood, are refused and counted, and the answers are those of the others.
 func TestHostileAgent(t *testing.T) {
 	t.Parallel()
@@ -341,7 +341,7 @@ func TestHostileAgent(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	// No certificate, one of another authority, a coordinator's: nobody is let in.
+	// No certificate, one of another authority, a coordinator's: all are refused.
 	other := newSite(t)
 	other.make(keys.Agent, "good")
 	mixed := other.files("good")
@@ -442,7 +442,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	eventually(t, "forgetting what was used", func() bool { return a.Health().Bytes == 0 })
-	// What the algorithm says was heard once, by coordinators of which the second knows what the first did; both are told as new.
+	// Each message of the algorithm was received once, by coordinators of which the second has the first one's state; both get them as new.
 	a.Begin("m", "heard")
 	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
 	c.end()
@@ -493,7 +493,7 @@ func TestOneOfThree(t *testing.T) {
 	send(10)
 	gone := leader()
 	eventually(t, "answers", func() bool { return answered(all...)+late(gone) >= a.sent })
-	gone.server.Close() // as if it were killed: it says goodbye to nobody
+	gone.server.Close() // as if it were killed: without a goodbye
 	rest := all[:0:0]
 	for _, c := range all {
 		if c != gone {

@@ -89,7 +89,7 @@ func TestNextGivesUp(t *testing.T) {
 	}
 }
 
-// What was missed behind the last event is told with the end.
+// Events missed after the last one are reported with the end.
 func TestMissedAtTheEnd(t *testing.T) {
 	var h Hub
 	s := h.Subscribe(Options{Depth: 2})

@@ -69,7 +69,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsFull: groups that find their row taken are counted under others, and the report says so.
+// TestGroupsFull: groups that find their row taken are counted under others, and the report states it.
 func TestGroupsFull(t *testing.T) {
 	set := map[string]string{"fridges": "65536@1", "group": "src/32", "rows": "8"}
 	l := trial{set: set, model: inTime(services(3000)), seed: 5}.last(t)
@@ -86,7 +86,7 @@ func TestGroupsFull(t *testing.T) {
 	}
 }
 
-// TestGroupsByWindow: rows belong to whoever comes first in a window, so another window's groups get the same rows.
+// TestGroupsByWindow: the first group in a window owns a row, so another window's groups get the same rows.
 func TestGroupsByWindow(t *testing.T) {
 	var packets []packet.Packet
 	for w := range 4 {

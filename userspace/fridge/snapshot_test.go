@@ -123,7 +123,7 @@ func TestMergedGroups(t *testing.T) {
 	}
 }
 
-// What windows before say is in the snapshot, and the same registers mean more delay behind busy ones.
+// Results of earlier windows are in the snapshot, and the same registers mean more delay after busy ones.
 func TestPastIsInTheSnapshot(t *testing.T) {
 	set := map[string]string{"counter": "inferred", "legs": "false", "fridges": "256@1"}
 	quiet, busy := counted(t, set, 10, 100, 3e9), counted(t, set, 10, 100, 3e9)
@@ -140,7 +140,7 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 	}
 }
 
-// Windows before this one are as many as are kept, and have a length.
+// The number of earlier windows is bounded, and they have a length.
 func TestEdges(t *testing.T) {
 	s := counted(t, nil, 50, 160, 1e6, 2e6)
 	p := newPast(1)

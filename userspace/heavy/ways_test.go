@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// One CPU's records: a key in two ways is one flow with both counts, and is told; empty entries are none.
+// One CPU's records: a key in two ways is one flow with both counts; empty entries are none.
 func TestRecordsOfACPU(t *testing.T) {
 	for _, subtract := range []bool{false, true} {
 		w := Ways{Spec: Spec{Fields: Src, Family: IPv4}, Words: 1, Count: 2, Entries: 8, Subtract: subtract}

@@ -29,7 +29,7 @@ func hold(t *testing.T, f Folder, name string) *Holder {
 	return h
 }
 
-// shake is a handshake of a client with a server, and what the server says of the client.
+// shake is a handshake of a client with a server, and the server's view of the client.
 func shake(t *testing.T, client, server *Holder) (name string, err error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -145,7 +145,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A folder without keys is said to be one.
+// A folder without keys is reported as such.
 func TestNoKeys(t *testing.T) {
 	if list, err := (Folder{Path: t.TempDir()}).List(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "list keys in") {
 		t.Errorf("%v, %v", list, err)

@@ -30,7 +30,7 @@ type post struct {
 	at         time.Time
 }
 
-// hearer is an HTTP server that keeps what it was sent, and answers as a test wants.
+// hearer is an HTTP server that stores what it was sent, and answers as configured by a test.
 type hearer struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -109,7 +109,7 @@ func (h *hearer) alerts(t *testing.T) (list []alertForm) {
 }
 
 // A finding reaches an Alertmanager and a webhook at its begin and at its end, with the same labels; the end resolves the alert. What a receiver refuses for now is
-// sent again, in order and once; what it refuses for good is not. It is complained of once, and without the URL, which may hold a secret.
+// sent again, in order and once; what it refuses for good is not. The error is logged once, and without the URL, which may hold a secret.
 func TestAlerts(t *testing.T) {
 	h := newHearer(t)
 	h.answer = func(n int, path string) int {
@@ -194,7 +194,7 @@ func TestAlertsWithoutReader(t *testing.T) {
 	}
 }
 
-// What goes on when alerts are configured is reported at once, and again without a change; a finding that goes on is over in a while if nobody repeats it.
+// Active findings are reported immediately when alerts are configured, and again without a change; an active finding that is not repeated ends after a while.
 func TestAlertsRepeat(t *testing.T) {
 	h := newHearer(t)
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
@@ -214,7 +214,7 @@ func TestAlertsRepeat(t *testing.T) {
 	}
 }
 
-// What was found is kept beside windows and told apart from them: history of all algorithms has windows only.
+// Findings are stored together with windows and separate from them: history of all algorithms has windows only.
 func TestFindingsAreKept(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
 	path := t.TempDir() + "/store"

@@ -28,7 +28,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// Everything that was published before the end is in the store, in whatever portions it came; readers of health disturb nobody.
+// Everything that was published before the end is in the store, in any portions; readers of health block nothing.
 func TestKeeper(t *testing.T) {
 	set := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	hub, log := &set.hub, set.opts.Log
@@ -82,7 +82,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// What cannot be written is said of whoever cannot, and of nobody else.
+// An output that cannot be written is reported, and no other.
 func TestHealth(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Stdout: io.Discard})
 	path := filepath.Join(t.TempDir(), "windows.db")
@@ -120,7 +120,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// What stays in a configuration goes on: it is written to once, and in the file that has its name now.
+// Outputs in both configurations continue: each is written to once, in the file that has its name now.
 func TestCommitAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
@@ -153,7 +153,7 @@ func TestCommitAgain(t *testing.T) {
 	}
 }
 
-// A question is what its parameters say; what is none is refused, and what is asked of nobody is said.
+// A query is parsed from its parameters; an invalid one is rejected, and one without a store is an error.
 func TestHistory(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
 	ask := func(query string) (int, string, string) {
@@ -196,7 +196,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What is failing answers 503, so that whoever only looks at the status knows; each path answers its own question.
+// A failing process answers 503, so that the status alone suffices; each path answers its own question.
 func TestAnswers(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	health := "{\"it\":\"a<b\"}\n"
@@ -225,7 +225,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What an output was too slow for is said, and the rest is written.
+// Windows that an output was too slow for are reported, and the rest is written.
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var told, text bytes.Buffer
@@ -257,7 +257,7 @@ func (h *half) Write(p []byte) (int, error) {
 
 func (h *half) Close() error { return nil }
 
-// A line that the disk had no room for stays alone: what is written behind it begins a line.
+// An incomplete line stays alone: what is written after it starts a new line.
 func TestTornLine(t *testing.T) {
 	disk := &half{}
 	o := &output{file: disk, log: slog.New(slog.DiscardHandler)}
@@ -272,7 +272,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// What is free is told in bytes, and of no disk it is -1.
+// Free space is in bytes, and -1 without a disk.
 func TestFree(t *testing.T) {
 	dir := t.TempDir()
 	var fs unix.Statfs_t

@@ -47,7 +47,7 @@ func usual(n int) []time.Duration {
 }
 
 // Whoever starts again knows what was usual: windows that take longer begin a finding. Without the store's memory, or where it is damaged or of another
-// version, that is learned again, the log names the store and the remedy, and windows are kept as before.
+// version, that is learned again, the log names the store and the remedy, and windows are stored as before.
 func TestPastsSurvive(t *testing.T) {
 	const l = 14900 * time.Millisecond // still compared with windows of 10 s, and 4.9 scatters longer: five of them are an alarm, and too few to learn from
 	late := []time.Duration{l, l, l, l, l}

@@ -73,7 +73,7 @@ func TestHandlerPaths(t *testing.T) {
 	}
 }
 
-// The page points to what was kept, where something is.
+// The page links to stored windows, if there are any.
 func TestPageLooksBack(t *testing.T) {
 	s := NewStore(fixedClock)
 	h := Handler(s, log.New(io.Discard, "", 0))
@@ -86,7 +86,7 @@ func TestPageLooksBack(t *testing.T) {
 	}
 }
 
-// TestHealthFollowsTheAttachments: windows go on when the last interface has gone, and say nothing.
+// TestHealthFollowsTheAttachments: windows continue after the last interface was removed, without meaning.
 func TestHealthFollowsTheAttachments(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Live()

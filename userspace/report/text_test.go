@@ -98,7 +98,7 @@ func TestTableKeepsNames(t *testing.T) {
 	}
 }
 
-// A table says how many rows it leaves away, and nothing when it leaves none away.
+// A table states how many rows it omits, and nothing if it omits none.
 func TestTableThatJustFits(t *testing.T) {
 	table := Table{Name: "full", Columns: []Column{{Name: "alpha"}}}
 	for range tableRows {

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// talkative says what it is told to say, and writes down what it hears.
+// talkative sends given messages, and records received ones.
 type talkative struct {
 	jealous
 	list  [][]byte
@@ -27,7 +27,7 @@ func (k *talkative) Receive(data []byte) error {
 	return nil
 }
 
-// Whatever an algorithm says goes on, within bounds; what is beyond them is counted with the next message that is not, and a beginning comes first.
+// An algorithm's messages are passed on, within bounds; those beyond are counted with the next message, and a beginning is first.
 func TestSend(t *testing.T) {
 	var said, told []string
 	k := &talkative{}

@@ -61,7 +61,7 @@ func memberOf(name string, i algo.Instance) *member {
 	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name}, Config: nothing{}}, instance: i}
 }
 
-// Ticks and windows of an algorithm never meet, and windows come in the order of the algorithms.
+// Ticks and windows of an algorithm never overlap, and windows are in the order of the algorithms.
 func TestOneOwner(t *testing.T) {
 	a, b := &jealous{}, &jealous{}
 	r := &runner{members: []*member{memberOf("a", a), memberOf("b", b)}}
@@ -87,7 +87,7 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
-// A control loop that fails is reported once, with its name, and the algorithm still tells its last window.
+// A control loop that fails is reported once, with its name, and the algorithm still reports its last window.
 func TestAFailingControlLoop(t *testing.T) {
 	broken := &jealous{fail: errors.New("no such map")}
 	r := &runner{members: []*member{memberOf("broken", broken), memberOf("well", &jealous{})}}
@@ -103,7 +103,7 @@ func TestAFailingControlLoop(t *testing.T) {
 	stop()
 }
 
-// talker speaks once per call and answers what it hears.
+// talker sends one message per call and answers received ones.
 type talker struct {
 	jealous
 	said  atomic.Uint64
@@ -128,7 +128,7 @@ func (k *talker) Receive(data []byte) error {
 	return nil
 }
 
-// An algorithm that speaks begins, says everything of a window before the window is told, hears what it is told, and begins anew when
+// An algorithm with messages begins, sends everything of a window before the window is published, receives messages, and begins again when
 // something is missing. Nothing of that meets a tick.
 func TestSpeech(t *testing.T) {
 	k := &talker{heard: make(chan string, 1)}
@@ -176,7 +176,7 @@ func TestSpeech(t *testing.T) {
 	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses its coordinator's settings: nonsense" {
 		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
 	}
-	// Who is gone hears nothing; what is too much is counted.
+	// A removed instance receives nothing; messages beyond the limit are counted.
 	s.Receive("talker", []byte("hello"))
 	k.many, said = true, nil
 	if err := errors.Join(m.messenger.send(1), m.messenger.send(2)); err != nil {

@@ -19,7 +19,7 @@ type halfRead struct{ capture.Source }
 
 func (halfRead) Progress() (read, total int64) { return 50, 100 }
 
-// Progress tells packets a second since the start.
+// Progress is packets per second since the start.
 func TestProgress(t *testing.T) {
 	var got []Progress
 	r := &replayer{progress: func(p Progress) { got = append(got, p) }, source: halfRead{}, packets: 1000, started: time.Now().Add(-10 * time.Second)}
@@ -53,7 +53,7 @@ func (s *skipping) Next(f *packet.Frame) error {
 func (*skipping) Skipped() map[string]uint64    { return map[string]uint64{"wifi": 3} }
 func (*skipping) Progress() (read, total int64) { return 0, 0 }
 
-// What a capture held that is no packet is counted as lost, and a replay that is as quick as it can be has nothing to tell.
+// Frames of a capture that are no packets are counted as lost, and a replay at full speed has no progress to report.
 func TestReplayReportsWhatItSkipped(t *testing.T) {
 	testutil.NeedRoot(t)
 	d, err := algo.Lookup("rtt-array")
@@ -87,7 +87,7 @@ func (s *short) Next(f *packet.Frame) error {
 	return err
 }
 
-// Of a capture whose packets are cut too short nothing can be said, and the remedy is told, once.
+// A capture whose packets are too short to be measured is reported with the remedy, once.
 func TestReplayReportsShortPackets(t *testing.T) {
 	testutil.NeedRoot(t)
 	d, err := algo.Lookup("rtt-array")

@@ -58,7 +58,7 @@ func query(t *testing.T, s *Store, q Query) string {
 	return strings.Join(list, " ")
 }
 
-// Snapshots stand beside the lines of those windows that have one, and are told to who asks for them.
+// Snapshots are stored with the lines of their windows, and returned on request.
 func TestSnapshots(t *testing.T) {
 	s := open1(t, filepath.Join(t.TempDir(), "windows.db"), Options{})
 	for n := range 4 {
@@ -86,7 +86,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A record that says more of itself than there is makes no sense, and no panic.
+// A record whose lengths exceed its data is an error, not a panic.
 func TestRecordsThatAreCut(t *testing.T) {
 	r := record(1, "fridge", "eth0")
 	r.Snapshot = []byte("snapshot")
@@ -138,7 +138,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// Neither age nor size passes its bound, and what goes is the oldest.
+// Neither age nor size exceeds its bound, and the oldest records are deleted.
 func TestBounds(t *testing.T) {
 	now := start
 	path := filepath.Join(t.TempDir(), "windows.db")
@@ -268,7 +268,7 @@ func writeForever(path string) {
 	}
 }
 
-// A writer that is killed at a random moment leaves a store that opens, with everything that it had said was stored.
+// A writer that is killed at a random moment leaves a store that opens, with everything that it had reported as stored.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "windows.db")
 	last := 0

@@ -39,7 +39,7 @@ func process(t *testing.T, sw *Switch, p Packet) (a, b uint32, c, d uint16) {
 
 const filters = "Lpf<bit<32>, bit<4>>(16) f;"
 
-// TestFilter: a filter of rates stands at rate times time constant; one that follows reaches 1 - 1/e of a step after its constant.
+// TestFilter: a filter of rates gives rate times time constant; one that follows reaches 1 - 1/e of a step after its constant.
 func TestFilter(t *testing.T) {
 	sw := mustBuild(t, small(filters, "hdr.h.a = f.execute(hdr.h.a, hdr.h.c[3:0]);"))
 	f := sw.Filters[0]
@@ -95,7 +95,7 @@ func TestMathUnit(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string
 		f      func(x float64) float64
-		off    float64 // the most that it may be off: of what four bits say of a number, and of half a unit of the table's eight
+		off    float64 // the maximum error: that of four bits of a number, and half a unit of the table's eight
 		bitsIn int     // whose result fits
 	}{
 		"a product":          {"MathOp_t.MUL, 3", func(x float64) float64 { return 3 * x }, 1.0/8 + 1.0/128, 29},
@@ -192,7 +192,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// stacks extracts labels with .next until one says it is the last, and remembers which.
+// stacks extracts labels with .next until one is the last, and records which.
 const stacks = `
     state start {
         pkt.extract(ig);
@@ -366,7 +366,7 @@ Pipeline(IP(), IC(), ID(), EP(), EC(), ED()) pipe;
 Switch(pipe) main;
 `
 
-// TestEgress: what the ingress bridges, and what the traffic manager says, reach the egress of both chips.
+// TestEgress: what the ingress bridges, and the traffic manager's results, reach the egress of both chips.
 func TestEgress(t *testing.T) {
 	for _, target := range []Target{Tofino1, Tofino2} {
 		program, err := Read(fstest.MapFS{"top.p4": {Data: []byte(queued)}}, "top.p4", target, nil)

@@ -80,7 +80,7 @@ func newUndecided(r *rand.Rand) *decided {
 		"    bit<8> y;\n    bit<8> v0; bit<8> v1; bit<8> v2; bit<8> v3; bit<8> v4; bit<8> v5; bit<8> v6; bit<8> v7;", 1)}
 }
 
-// check that what is defined although the header is not there, is what it would be whatever the header said.
+// check that what is defined although the header is not there, is the same whatever the header contains.
 func (d *decided) check(t *testing.T) {
 	sw, err := buildLoose(d.text)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestFull(t *testing.T) {
 // least is a configuration that is right; more is added to it.
 const least = "instances:\n  - name: a\n    interfaces: [eth0]\n    algorithms: {cells: {}}\n"
 
-// wrong are configurations that are refused: where, and what is said. structure marks those that the schema refuses as well: the others are
+// wrong are configurations that are rejected: with position and error. structure marks those that the schema refuses as well: the others are
 // wrong by what values mean together.
 var wrong = []struct {
 	text, at, says string
@@ -215,7 +215,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// All complaints come at once, in the order of the file.
+// All errors are reported together, in the order of the file.
 func TestAllProblems(t *testing.T) {
 	_, err := Parse("f", []byte("windw: 1\ninstances:\n  - name: a\n    kinds: [vet, veht]\n    algorithms: {cels: , cells: {match: x}}\n"))
 	var problems *file.Error
@@ -340,7 +340,7 @@ func TestSameRegisters(t *testing.T) {
 	}
 }
 
-// What an agent's configuration says of its coordinator.
+// The coordinator section of an agent's configuration.
 func TestBus(t *testing.T) {
 	const shared = "instances:\n  - {name: a, interfaces: [eth0], shared: true}\n"
 	const ka = "keys: {ca: /a, certificate: /b, key: /c, revoked: /d}"

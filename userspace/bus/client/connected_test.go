@@ -111,7 +111,7 @@ func (c *central) answer(a bus.Answer) {
 	}
 }
 
-// What an agent has to say goes in order and once, what the coordinator says reaches whom it is for, and what is lost is known.
+// An agent's messages are sent in order and once, the coordinator's messages reach their receivers, and losses are counted.
 func TestLink(t *testing.T) {
 	c, s := newCentral(t)
 	var mu sync.Mutex
@@ -192,7 +192,7 @@ func TestLink(t *testing.T) {
 
 	l.Publish("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
 	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
-	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
+	for range 2 { // there is space for only one: batch 2 is dropped, a window, and batch 3, a beginning
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}, Snapshot: make([]byte, 2000)}})
 		c.batch()
 	}

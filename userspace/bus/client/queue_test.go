@@ -87,7 +87,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// The same reason is said once, though each attempt has another port.
+// The same reason is logged once, though each attempt has another port.
 func TestUnreached(t *testing.T) {
 	var log bytes.Buffer
 	l := &Link{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -106,7 +106,7 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// What a clock says is the middle of the shortest way, right to half of it and a drift that grows; what is older than the last few ways is gone.
+// A clock's estimate is the middle of the shortest round trip, right to half of it and a growing drift; samples older than the last few are dropped.
 func TestClockOfTheShortestWay(t *testing.T) {
 	const offset = 1_790_000_000_000_000_000
 	var c clocks
@@ -138,7 +138,7 @@ func TestClockOfTheShortestWay(t *testing.T) {
 	}
 }
 
-// The pause before the next attempt doubles from a quarter of a second to eight, give or take a half: not all come back at once.
+// The pause before the next attempt doubles from a quarter of a second to eight, within a half: agents do not all reconnect at once.
 func TestPause(t *testing.T) {
 	for attempts, want := range map[int]time.Duration{0: 250 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 9: 8 * time.Second, 1000: 8 * time.Second} {
 		least, most := time.Hour, time.Duration(0)

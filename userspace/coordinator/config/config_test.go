@@ -201,7 +201,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// Every number, time and size of a file has bounds, and is taken at both of them, wherever it stands.
+// Every number, duration and size of a file has bounds, and is accepted at both of them, at any position.
 func TestBounds(t *testing.T) {
 	const coordinator = "measurements:\n  - {name: a, algorithms: {added: }"
 	for _, c := range []struct {
