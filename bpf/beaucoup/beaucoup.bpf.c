@@ -61,14 +61,14 @@ enum beaucoup_counter {
 	BEAUCOUP_DRAWN,     /* coupons drawn by attributes */
 	BEAUCOUP_TIES,      /* packets with two: one of them lost */
 	BEAUCOUP_CROWDS,    /* packets with three or more: all lost */
-	BEAUCOUP_COLLECTED, /* coupons that went into a collector */
+	BEAUCOUP_COLLECTED, /* coupons added to a collector */
 	BEAUCOUP_NEW,       /* ... for the first time */
 	BEAUCOUP_STARTED,   /* collectors started */
 	BEAUCOUP_COLLIDED,  /* coupons lost because the slot belongs to another key */
 	BEAUCOUP_ALERTS,
 	BEAUCOUP_LOST_ALERTS, /* the ring was full */
 	BEAUCOUP_LOST_EXPORTS,
-	BEAUCOUP_AGGREGATES, /* packets that stand for several segments: `timestamp` counts them once */
+	BEAUCOUP_AGGREGATES, /* packets of several segments: `timestamp` counts them once */
 	BEAUCOUP_NO_KEY,     /* coupons lost because the packet has no such key (no ports, ...) */
 	BEAUCOUP_RACED,      /* coupons lost because another core was just beginning the collector */
 	BEAUCOUP_COUNTS

@@ -8,7 +8,7 @@
  *
  * A flow without an entry is sampled with probability s per unit, then gets an entry and is counted, starting from 1/s, so that the count is
  * right in expectation (sample and hold: Estan and Varghese, TOCS 21, 2003). When a bundle of tau units is complete it is reported with
- * probability r, and stands for tau/r. tau and r are those of the packet's group, a pair of prefixes; a coordinator sets them by how many
+ * probability r, and represents tau/r. tau and r are those of the packet's group, a pair of prefixes; a coordinator sets them by how many
  * hosts observe the group. A group is reported to the control plane when a packet reads its parameters, once until the control plane clears
  * carpe_heard.
  *

@@ -19,7 +19,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Constants of one interface. */
-const volatile _Bool entry_replay = 0;  /* time, length and link come in front of the packet */
+const volatile _Bool entry_replay = 0;  /* time, length and link are in front of the packet */
 const volatile _Bool entry_l3_only = 0; /* no Ethernet header */
 const volatile _Bool entry_egress = 0;
 const volatile _Bool entry_frags = 0;   /* bpf_xdp_get_buff_len exists and buffers may have fragments */
@@ -30,8 +30,8 @@ const volatile __u32 entry_mtu = 0;     /* IP bytes above which an XDP buffer is
 enum chain_count {
 	COUNT_REASON = 0, /* .. + PARSE_REASONS: packets by what stopped the parser; PARSED is 0 */
 	COUNT_BYTES = 8,  /* on the wire */
-	COUNT_AGGREGATES, /* packets that stand for several segments */
-	COUNT_SEGMENTS,   /* ... and the segments they stand for */
+	COUNT_AGGREGATES, /* packets of several segments */
+	COUNT_SEGMENTS,   /* ... and their segments */
 	COUNT_PULLED,     /* TC: headers had to be pulled into the linear part */
 	COUNT_CARRIED,    /* TC egress: segments that were handed to the queue with their words: trace.h */
 	COUNT_CARRIED_BYTES,

@@ -52,7 +52,7 @@ enum fridge_counter {
 	FRIDGE_LOST_COIN,      /* ... not admitted (1 - p) */
 	FRIDGE_REPEATED,       /* ... that found their own record waiting: retransmissions */
 	FRIDGE_INSERTED,       /* ... written where it was not */
-	FRIDGE_EVICTED,        /* records overwritten before their response came */
+	FRIDGE_EVICTED,        /* records overwritten before their response */
 	FRIDGE_RESPONSES,      /* packets that answer */
 	FRIDGE_MATCHED,        /* ... that found their request */
 	FRIDGE_TORN,           /* ... whose x was written by another core's request: counted as x = 0 */

@@ -20,7 +20,7 @@
 
 #include "phv.h"
 
-#define HASH_LANE 11 /* multipliers of a lane: one to begin with, two each for five pairs of words */
+#define HASH_LANE 11 /* multipliers of a lane: one initial, two each for five pairs of words */
 
 const volatile __u64 hash_seed = 0x9e3779b97f4a7c15ULL;
 const volatile __u64 hash_keys[2 * HASH_LANE] = {1}; /* the loader writes all; without an initial value it would be no constant */

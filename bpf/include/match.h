@@ -38,7 +38,7 @@ enum role { ROLE_NONE, ROLE_REQUEST, ROLE_RESPONSE, ROLE_FINAL, ROLE_UPDATE };
 struct question {
 	__u64 disc; /* what distinguishes the requests of one flow */
 	__u8 role;
-	__u8 reverse; /* the request went the other way */
+	__u8 reverse; /* the request has the other direction */
 };
 
 /* Where a question is stored: independent bits, equal for a request and its response. */

@@ -373,7 +373,7 @@ static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
 	return is_extension(phv->proto) ? PARSE_EXTENSION_CHAIN : PARSED;
 }
 
-#define JUMBO_MIN 65536      /* what fits into the length field must stand there: RFC 2675, section 3 */
+#define JUMBO_MIN 65536      /* what fits into the length field must be in it: RFC 2675, section 3 */
 #define JUMBO_END (1U << 31) /* no link is that long, and lengths with headers stay in 32 bits */
 
 /* Payload length 0: a jumbo payload option first in a hop-by-hop header, a packet that ends here, or segmentation

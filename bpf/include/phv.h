@@ -38,8 +38,8 @@ enum phv_need {
 enum tcp_flag { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16, TCP_URG = 32 };
 
 struct phv {
-	__u64 now;       /* ns; 0 until somebody asks: clock.h */
-	__u64 ep_src;    /* 64 bits of (src, sport, proto); 0 until somebody asks: hash.h */
+	__u64 now;       /* ns; 0 until it is read: clock.h */
+	__u64 ep_src;    /* 64 bits of (src, sport, proto); 0 until they are used: hash.h */
 	__u64 ep_dst;    /* the same of (dst, dport) */
 	__u32 src[4];    /* network order; IPv4 as ::ffff:a.b.c.d */
 	__u32 dst[4];
@@ -78,12 +78,12 @@ struct phv {
 	__u16 slice;     /* whose share of a link the packet takes: written by the algorithm that looks it up */
 	__u64 carry[2];  /* what a recirculated packet carries to its second pass */
 	/* the way through a host's queue: trace.h */
-	__u64 enqueued;  /* at the start of transmission: ns, when the packet was handed to its queue; 0 where nobody knows. now is its departure */
-	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
+	__u64 enqueued;  /* at the start of transmission: ns, when the packet was enqueued; 0 if not known. now is its departure */
+	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and if not requested */
 	__u32 steer;     /* what is to become of skb->mark, skb->priority or skb->tstamp: verdict.h */
 	__u8 steering;   /* enum steering */
-	__u16 window;    /* TCP: as it stands in the header, not scaled; host order */
-	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
+	__u16 window;    /* TCP: as in the header, not scaled; host order */
+	__u64 begin;     /* UDP: hash of the payload's first bytes (only on request: NEED_BEGIN), 0 if there are fewer than eight */
 };
 
 /* Scratch: one element per CPU, no state between packets. */

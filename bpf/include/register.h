@@ -20,7 +20,7 @@
  *                  register: counters are statistics of the program, read by userspace only.
  * TABLE            written by userspace, read-only to programs (correction tables, rules).
  *
- * Each register and tally comes with `const volatile __u32 NAME_entries`, the entries of one bank, set by
+ * Each register and tally has `const volatile __u32 NAME_entries`, the entries of one bank, set by
  * the loader together with the map's size. A bank b of it occupies [b * entries, (b + 1) * entries). */
 #pragma once
 

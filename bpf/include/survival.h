@@ -15,10 +15,10 @@
 
 #define SURVIVAL_UNITS 10    /* log2 of the units in M */
 #define SURVIVAL_MANTISSA 2  /* bins: quarters of M below 2 M, then four an octave */
-#define SURVIVAL_BINS 16     /* the last one begins at 7 M and is open */
+#define SURVIVAL_BINS 16     /* the last one starts at 7 M and is open */
 #define RESIDUAL_BITS 36
 
-#define SURVIVAL_LAST (7 << SURVIVAL_UNITS) /* where the open bin begins */
+#define SURVIVAL_LAST (7 << SURVIVAL_UNITS) /* start of the open bin */
 #define SURVIVAL_MOST ((8 << SURVIVAL_UNITS) - 1) /* largest residual: beyond 15 M a sample counts as one of 15 M */
 
 /* x in units of M / 1024, M = 2^bits. */

@@ -42,7 +42,7 @@ enum lean_counter {
 	LEAN_UNLUCKY,    /* ... not admitted (1 - p) */
 	LEAN_REPEATED,   /* ... that found their own record: sent again */
 	LEAN_INSERTED,   /* ... written */
-	LEAN_EVICTED,    /* records overwritten before their ACK came */
+	LEAN_EVICTED,    /* records overwritten before their ACK */
 	LEAN_RESPONSES,  /* ACKs that were looked up */
 	LEAN_STALE,      /* ... that found a record too old for its age to be known */
 	LEAN_NUMBERED,   /* loss: packets with an identifier */
@@ -101,7 +101,7 @@ struct segment {
 /* A packet's flow, hashed once for all statistics. */
 struct lean_flow {
 	__u64 hash;    /* directional 5-tuple, of the packet */
-	__u64 reverse; /* of the opposite direction; 0 until somebody asks */
+	__u64 reverse; /* of the opposite direction; 0 until it is used */
 	struct segment segment;
 };
 

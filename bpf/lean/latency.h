@@ -53,7 +53,7 @@ struct latency {
 	__u8 role;     /* ... and of those that the coin admits */
 	__u32 slot;
 	__u32 word;    /* the record's signature */
-	__u32 stands;  /* how many delays a finished one stands for, in sixteenths */
+	__u32 stands;  /* how many delays a finished one represents, in sixteenths */
 };
 
 static __always_inline __u32 lat_ticks(struct phv *phv)

@@ -29,7 +29,7 @@ enum loss_id_kind { LOSS_IPID, LOSS_RTP, LOSS_BYTES };
 #define LOSS_SMALL 64   /* largest step that is no jump, and how late a packet may be */
 #define LOSS_SMALL_BYTES 65536
 #define LOSS_PROVEN 2   /* small steps in a row before gaps count */
-#define LOSS_GOOD 16    /* where good begins in its word */
+#define LOSS_GOOD 16    /* lowest bit of good in its word */
 #define LOSS_NEAR 4096  /* identifications that a host uses up while a packet is late: 10 ms of 400,000 packets a second */
 #define LOSS_TICK 16    /* a hole's time counts 2^16 ns */
 #define LOSS_LATE 46    /* ticks: 3.01 ms */
@@ -52,7 +52,7 @@ const enum loss_id_kind *unused_loss_id __attribute__((unused));
 enum loss_move {
 	LOSS_STAYS,   /* it ends there: a copy, a keep-alive */
 	LOSS_GOES_ON, /* it ends after it */
-	LOSS_HOLE,    /* ... and begins after it, too */
+	LOSS_HOLE,    /* ... and starts after it, too */
 	LOSS_BELOW    /* it ends in front of it: late, or sent again */
 };
 

@@ -58,7 +58,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define WAYS 5
-#define ARRAY WAYS /* carry[0] of a second pass that wants the array's bucket */
+#define ARRAY WAYS /* carry[0] of a second pass for the array's bucket */
 #define TICK 10    /* a stored time counts 2^10 ns */
 #define EARLY 1024 /* ticks by which a record may be younger than the packet (another core, a capture out of order) */
 #define SALT 0x72656f72 /* keeps signatures apart from other uses of the flow hash */
@@ -110,7 +110,7 @@ BUCKET(_array, 7, 8, 9, 10);
 #define COUNT_MASK ((1U << COUNT_BITS) - 1)
 #define COUNT_TAG 0xfe000000U
 #define FULL (15U << (COUNT_BITS - 4)) /* bits of an n that is near its end: 2^20 packets are left, to be granted a second pass */
-#define FRESH (1U << 30) /* ahead of a SYN's number: nothing that comes is behind this */
+#define FRESH (1U << 30) /* after a SYN's number: nothing that follows is below this */
 #define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which is stronger than any n */
 #define PREFIX_BITS 48
 
@@ -138,7 +138,7 @@ struct flow {
 	__u32 start;     /* sequence number of the payload's first byte; number() */
 	__u32 end;       /* ... after its last */
 	__u16 segs;      /* with payload: 0 of a SYN without data */
-	__u32 follows;   /* 0: it begins a connection, else 1 */
+	__u32 follows;   /* 0: it starts a connection, else 1 */
 	__u32 index[WAYS]; /* locate_ways() */
 	__u32 slot;      /* of the array's registers, in the packet's bank */
 };

@@ -27,7 +27,7 @@ enum trace_count {
 	TRACE_DROPPED,       /* segments with words that were freed instead */
 	TRACE_DROPPED_BYTES,
 	TRACE_BARE,          /* packets that did not pass TC egress */
-	TRACE_FOREIGN,       /* packets whose words somebody else has written */
+	TRACE_FOREIGN,       /* packets whose words others have written */
 	TRACE_STALE,         /* packets whose words are too old */
 	TRACE_UNPARSED,      /* packets with words whose headers could not be read */
 	TRACE_COUNTS

@@ -20,7 +20,7 @@ enum verdict_count {
 	VERDICT_COUNT_DROPPED,
 	VERDICT_COUNT_DROPPED_BYTES,
 	VERDICT_COUNT_MARKED,       /* ECN bits were set */
-	VERDICT_COUNT_MARKED_BEFORE, /* ... were set when the packet came */
+	VERDICT_COUNT_MARKED_BEFORE, /* ... were set on arrival */
 	VERDICT_COUNT_UNMARKABLE,   /* a mark was wanted and could not be made */
 	VERDICT_COUNT_STEERED,      /* got another mark, priority or time of departure of the host's own: TC */
 	VERDICT_COUNTS

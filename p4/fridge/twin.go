@@ -30,7 +30,7 @@ func init() {
 			{Table: "fridge.outcome.outcomes", Actions: []string{"finals"}, Host: "fridge_counters", Index: 9, Short: 15}, // in the tick of the SYN-ACK
 		},
 		Also: []twin.Count{
-			count(12, "repeated", "inserted", "evicted", "again"), // of the one fridge that there is as it stands
+			count(12, "repeated", "inserted", "evicted", "again"), // of the only fridge in the committed text
 		},
 		Differences: []twin.Difference{
 			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Registers: []string{"fridge_entries"}, Every: 1 << 38}},

@@ -139,7 +139,7 @@ func (s *Set) Answers(probe func() Probe, more prometheus.Collector) http.Handle
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(p.Answer) // the client has disconnected: nobody reads the error
+		_ = e.Encode(p.Answer) // the client has disconnected
 	})
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, !probe().Stuck, "live") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { plain(w, probe().Ready, "ready") })

@@ -29,7 +29,7 @@ type Dump struct {
 	Registers map[string]Register          `json:"registers"` // all of them, both banks
 	Counters  map[string]map[string]uint64 `json:"counters"`  // packets by table and action
 	Digests   []Digest                     `json:"digests,omitempty"`
-	Copies    []twin.Copy                  `json:"copies,omitempty"` // packets that went to the CPU
+	Copies    []twin.Copy                  `json:"copies,omitempty"` // packets that were copied to the CPU
 	freed     []element
 }
 

@@ -32,7 +32,7 @@ type Player struct {
 	coin        uint32
 	queue       func(f *packet.Frame) run.Queue
 	digests     []Digest    // of this window
-	copies      []twin.Copy // ... and what went to the CPU
+	copies      []twin.Copy // ... and copies to the CPU
 }
 
 // ErrNoFrames is returned if a capture has nothing for a switch's port.

@@ -13,7 +13,7 @@ const (
 	Tofino2 Target = 2
 )
 
-// portMetadataBits stand in front of a packet in the ingress parser.
+// portMetadataBits precede a packet in the ingress parser.
 var portMetadataBits = map[Target]int{Tofino1: 64, Tofino2: 192}
 
 // prelude declares the architecture for a program: intrinsic metadata with the field names and widths of the Tofino

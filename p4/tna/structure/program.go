@@ -213,7 +213,7 @@ func (w *walker) part(n int) *syntax.Control {
 func (w *walker) gress(half string, first int) {
 	parser, control := w.part(first), w.part(first+1)
 	in := w.inside(half, parser, 1)
-	for range 2 { // states may stand in any order
+	for range 2 { // states may be in any order
 		for _, st := range parser.States {
 			w.guard = w.names.of(kindSource)
 			for _, s := range st.Stmts {

@@ -231,7 +231,7 @@ type (
 		Stmts []Stmt
 		Next  *Transition
 	}
-	// Transition goes to one state, or selects.
+	// Transition is to one state, or a select.
 	Transition struct {
 		Pos
 		To    string

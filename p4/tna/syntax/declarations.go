@@ -193,7 +193,7 @@ func (g *grammar) member(c *Control) {
 	}
 }
 
-// variableOrInstance tells `bit<1> x = 0;` from `Control(args) name;`.
+// variableOrInstance distinguishes `bit<1> x = 0;` from `Control(args) name;`.
 func (g *grammar) variableOrInstance() Decl {
 	at, typ := g.peek().Pos, g.typeName()
 	if g.peek().is("(") {

@@ -32,7 +32,7 @@ type Seen struct {
 	Packet    packet.Packet // as userspace decodes it
 	Given     bool          // to the host; the twin alone receives what the host reads and the twin does not
 	PHV       maps.PHV      // after the programs; all zeros for a packet that was not given
-	Records   [][]byte      // that went into the ring of Reports
+	Records   [][]byte      // written to the ring of Reports
 	Arrived   uint64        // at the switch, ns
 	Pipe      uint64        // of its ingress port
 	Unclaimed bool          // forwarding has no entry for it

@@ -160,7 +160,7 @@ func (f *Filter) bits(mask, value uint64) error {
 	return nil
 }
 
-// ParseQueries reads queries that stand one a line or between semicolons; # begins a comment line.
+// ParseQueries reads queries, one per line or separated by semicolons; # starts a comment line.
 func ParseQueries(text string) ([]Query, error) {
 	var all []Query
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == '\n' }) {
