@@ -269,7 +269,7 @@ func (p *preprocessor) include(file string, rest []token, at Pos) {
 		return
 	}
 	if len(rest) < 3 || !rest[0].is("<") || !rest[len(rest)-1].is(">") {
-		Throw(at, `#include wants "file" or <file>`)
+		Throw(at, `#include requires "file" or <file>`)
 	}
 	name := strings.ReplaceAll(words(rest[1:len(rest)-1]), " ", "")
 	text, ok := p.src.Library[name]
@@ -283,7 +283,7 @@ func (p *preprocessor) include(file string, rest []token, at Pos) {
 
 func (p *preprocessor) define(rest []token, at Pos) {
 	if len(rest) == 0 || rest[0].kind != kindName {
-		Throw(at, "#define wants a name")
+		Throw(at, "#define requires a name")
 	}
 	m := &macro{body: rest[1:]}
 	if len(rest) > 1 && rest[1].is("(") && !rest[1].spaced {

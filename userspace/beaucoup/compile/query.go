@@ -122,7 +122,7 @@ func (f *Filter) term(term string) error {
 		return f.bits(mask, mask)
 	}
 	if negated {
-		return fmt.Errorf("%w: not goes with a TCP flag, as in not tcp.ack", ErrField)
+		return fmt.Errorf("%w: not applies to a TCP flag, as in not tcp.ack", ErrField)
 	}
 	if valid, ok := protocols[name]; ok {
 		f.Valid |= valid
