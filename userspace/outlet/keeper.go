@@ -28,8 +28,8 @@ type keeper struct {
 	done  chan struct{}
 	whole atomic.Bool // store snapshots, too
 
-	engine          *diagnose.Engine // whose baselines are stored, too
-	forgetful, full bool             // the last save failed; had no space for all: of run alone
+	engine           *diagnose.Engine // whose baselines are stored, too
+	saveFailed, full bool             // the last save failed; had no space for all: of run alone
 
 	mu     sync.Mutex
 	err    error

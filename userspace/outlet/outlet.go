@@ -78,7 +78,7 @@ func New(o Options) *Set {
 	}
 	s := &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 	s.metrics.Findings(nil)
-	s.api = api.New(api.Options{Hub: &s.hub, Clock: o.Clock, Findings: s.current, Store: s.past, Health: s.fares})
+	s.api = api.New(api.Options{Hub: &s.hub, Clock: o.Clock, Findings: s.current, Store: s.past, Health: s.state})
 	return s
 }
 

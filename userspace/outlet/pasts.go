@@ -48,13 +48,13 @@ func recall(s *store.Store, e *diagnose.Engine, log *slog.Logger, path string, n
 func (k *keeper) remember() {
 	values, left := k.engine.Pasts(k.store.StateRoom())
 	if err := k.store.SetState(pasts, values); err != nil {
-		if !k.forgetful {
+		if !k.saveFailed {
 			k.log.Error("cannot save baselines, a restart would learn them again", "store", k.cfg.Path, "error", err)
 		}
-		k.forgetful = true
+		k.saveFailed = true
 		return
 	}
-	k.forgetful = false
+	k.saveFailed = false
 	if left > 0 && !k.full {
 		k.log.Warn("store too small for the baselines of some subjects: raise store.max_bytes", "store", k.cfg.Path, "left_out", left, "saved", len(values))
 	}

@@ -110,8 +110,8 @@ func (o *Opened) listen(s *Set, text string) error {
 	return err
 }
 
-// fares returns the state of the process.
-func (s *Set) fares() (any, bool) {
+// state returns the state of the process.
+func (s *Set) state() (any, bool) {
 	if probe := s.probe.Load(); probe != nil {
 		p := (*probe)()
 		return p.Answer, p.Failing

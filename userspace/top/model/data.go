@@ -255,8 +255,8 @@ func sorted(rows []*Row, o Order) []*Row {
 	return out
 }
 
-// goesOn reports whether a finding was active at a time (ns of Unix time; 0: now).
-func goesOn(f *finding.Finding, at int64) bool {
+// activeAt reports whether a finding was active at a time (ns of Unix time; 0: now).
+func activeAt(f *finding.Finding, at int64) bool {
 	if at == 0 {
 		return f.Until == 0 && f.State != finding.Ends
 	}

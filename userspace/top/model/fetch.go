@@ -234,7 +234,7 @@ func openFindings(list []finding.Finding, at time.Time) (open, over []finding.Fi
 		ns = at.UnixNano()
 	}
 	for _, f := range list {
-		if goesOn(&f, ns) {
+		if activeAt(&f, ns) {
 			open = append(open, f)
 		} else {
 			over = append(over, f)

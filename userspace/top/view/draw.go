@@ -69,8 +69,8 @@ func (s *screen) glyph(unicode, ascii string) string {
 	return ascii
 }
 
-// room is the number of lines left above the footer.
-func (s *screen) room() int { return max(0, s.foot-s.y) }
+// linesLeft is the number of lines left above the footer.
+func (s *screen) linesLeft() int { return max(0, s.foot-s.y) }
 
 func (s *screen) add(l ...Span) {
 	if s.y < s.foot {
@@ -200,7 +200,7 @@ func (s *screen) live() string {
 
 // scrolled draws lines from the selected one on.
 func (s *screen) scrolled(lines []Line) {
-	p, room := s.m.Place(), s.room()
+	p, room := s.m.Place(), s.linesLeft()
 	if len(lines) > room {
 		room = max(1, room-1) // the last line shows the position
 	}
@@ -239,7 +239,7 @@ func (s *screen) findings(list []*finding.Finding, rows int) {
 	case len(list) == 0:
 		s.add(Span{"Nothing is wrong, as far as is measured.", Good})
 	}
-	room := s.room() - min(rows+2, max(4, s.room()/2))
+	room := s.linesLeft() - min(rows+2, max(4, s.linesLeft()/2))
 	per := 1
 	if 2*len(list) <= room {
 		per = 2
@@ -417,7 +417,7 @@ func (s *screen) spark(values []float64, width int) string {
 
 func (s *screen) instances(rows []*model.Row, selected int) {
 	m := s.m
-	if !m.Known || s.room() < 2 {
+	if !m.Known || s.linesLeft() < 2 {
 		return
 	}
 	if m.All() == 0 {
@@ -429,7 +429,7 @@ func (s *screen) instances(rows []*model.Row, selected int) {
 	}
 	list := s.columns(rows)
 	s.head(list, rows)
-	fit := s.room()
+	fit := s.linesLeft()
 	if len(rows) > fit {
 		fit-- // the last line counts the others
 	}
@@ -527,7 +527,7 @@ func (s *screen) instance(list []col, r *model.Row) {
 func (s *screen) interfaces() {
 	s.add(Span{"Show one interface:", Strong})
 	p, list := s.m.Place(), s.m.Interfaces()
-	fit := s.room()
+	fit := s.linesLeft()
 	first := top(p.Selected, len(list), fit)
 	for n := first; n < min(len(list), first+fit); n++ {
 		name := list[n]

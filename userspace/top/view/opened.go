@@ -262,7 +262,7 @@ func quantileText(q api.Quantile, unit string) string {
 func (s *screen) table(r *api.Report) {
 	m, p := s.m, s.m.Place()
 	t := m.Table()
-	if t == nil || s.room() < 2 {
+	if t == nil || s.linesLeft() < 2 {
 		if t == nil {
 			s.add(Span{"This algorithm has no table: d shows everything it reports.", Soft})
 		}
@@ -310,7 +310,7 @@ const widest = 44
 // grid draws as many columns as fit.
 func (s *screen) grid(c model.Cells) {
 	p := s.m.Place()
-	fit := max(0, s.room()-1)
+	fit := max(0, s.linesLeft()-1)
 	if len(c.Rows) > fit {
 		fit = max(0, fit-1)
 	}
