@@ -16,7 +16,7 @@ import (
 // by if and else only: what their keys exclude is not looked at, and an action that was called twice counts twice.
 type places map[string][]string
 
-// then is what runs behind p.
+// then is what follows p.
 func (p places) then(next places) places {
 	out := maps.Clone(p)
 	for register, at := range next {
@@ -296,7 +296,7 @@ func (s *source) inFlow(t *testing.T, twin string) []register {
 	return flow
 }
 
-// blocks returns the bodies in braces behind the matches of a declaration, by the declared name.
+// blocks returns the bodies in braces after the matches of a declaration, by the declared name.
 func blocks(text string, decl *regexp.Regexp) map[string]string {
 	found := map[string]string{}
 	for _, at := range decl.FindAllStringSubmatchIndex(text, -1) {

@@ -16,7 +16,7 @@ import (
 // {target} (tofino, tofino2), {arch} (tna, t2na), {number} (1, 2) and {defines} (-DNAME=VALUE ...) are replaced.
 const compilerEnv = "XDPMON_P4C"
 
-// compilerLine is what a p4c with the Tofino back end wants; -g has it write resources.json.
+// compilerLine runs a p4c with the Tofino back end; -g makes it write resources.json.
 const compilerLine = "p4c -g --target {target} --arch {arch} {defines} -o {out} {file}"
 
 var errNoCompiler = errors.New("no P4 compiler with a Tofino back end: put p4c on the PATH, or a command line into " +
@@ -47,7 +47,7 @@ func fill(line, twin, out string, form Form, target run.Target) []string {
 }
 
 // TestTwinsCompile compiles every twin in every form for both targets where there is a compiler, and compares stages and
-// resources with the table of docs/twins.md. No package registry has a compiler, so this test skips even in CI, and says so:
+// resources with the table of docs/twins.md. No package registry has a compiler, so this test skips even in CI, with a message:
 // what needs none (grammar, types, one access a register, forms of the table) is tested without.
 func TestTwinsCompile(t *testing.T) {
 	line, err := compiler()
@@ -72,14 +72,14 @@ func TestTwinsCompile(t *testing.T) {
 			}
 			t.Logf("%s", have.row(twin, form, target))
 			if want, ok := documented[useKey(twin, form, target)]; !ok || have != want {
-				t.Errorf("docs/twins.md does not say so (there: %v):\n%s", ok, have.row(twin, form, target))
+				t.Errorf("docs/twins.md does not state this (it has: %v):\n%s", ok, have.row(twin, form, target))
 			}
 		})
 	})
 }
 
-// TestDocumentedForms: what docs/twins.md says was compiled is a form of a twin, and has no more than its chip. Forms without a row
-// were not compiled as they stand; the test names them.
+// TestDocumentedForms: each form that docs/twins.md lists as compiled is a form of a twin, and has no more than its chip. Forms without a row
+// were not compiled; the test names them.
 func TestDocumentedForms(t *testing.T) {
 	documented, err := documentedUses(docFile)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestDocumentedForms(t *testing.T) {
 		key := useKey(twin, form, target)
 		use, ok := documented[key]
 		if !ok {
-			t.Logf("not compiled as it stands: %s", key)
+			t.Logf("does not compile: %s", key)
 			return
 		}
 		if err := use.fits(target); err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Form is a choice of a twin that is made when it is compiled: what -D defines.
+// Form is a variant of a twin, chosen by -D when it is compiled.
 type Form map[string]string
 
-// String is the form as a command line has it.
+// String is the form in the syntax of a command line.
 func (f Form) String() string {
 	var words []string
 	for name, value := range f {

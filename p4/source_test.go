@@ -18,7 +18,7 @@ type source struct {
 	widths    map[string]int // of typedefs and structs, in bits
 	registers map[string]register
 	owner     map[string]string // register -> the control that declares it
-	absent    []string          // registers of the eBPF form that the comment says are not here, and why
+	absent    []string          // registers of the eBPF form that the comment lists as missing here, with the reason
 }
 
 // register is a Register declaration and the stage that the table in the control's comment gives it.
@@ -153,7 +153,7 @@ func number(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// types reads typedefs and structs. Of two typedefs of a name, which stand under opposite #if, the second one counts: that
+// types reads typedefs and structs. Of two typedefs of a name, under opposite #if, the second one counts: that
 // is the one for Tofino 1. Types that are not understood, such as stacks of headers, are in no register.
 func (s *source) types() {
 	for _, m := range typedefDecl.FindAllStringSubmatch(s.text, -1) {

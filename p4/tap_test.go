@@ -66,7 +66,7 @@ func written(sw *run.Switch) (names []string) {
 	return names
 }
 
-// TestSecondPassOnATap: a packet that is dropped after it was measured is admitted all the same, by its clone.
+// TestSecondPassOnATap: a packet that is dropped after it was measured is still admitted, by its clone.
 func TestSecondPassOnATap(t *testing.T) {
 	for _, c := range []struct {
 		twin, method string
@@ -113,7 +113,7 @@ func counted(t *testing.T, sw *run.Switch, name string) (n uint64) {
 	return n
 }
 
-// TestUnreadHeaders: nobody measures a packet whose IP header is not read, and it is counted as such.
+// TestUnreadHeaders: a packet whose IP header is not parsed is not measured, but counted.
 func TestUnreadHeaders(t *testing.T) {
 	ah := segment(1, 5, 1000, 7)
 	ah[14+9] = 51
@@ -170,7 +170,7 @@ func TestMoveReports(t *testing.T) {
 		}
 		coin = 1
 		for _, d := range pass(t, sw, segment(1, 5, 2000, 1), 5e9).Digests { // another flow takes the bucket
-			t.Errorf("Tofino %d: %#x goes up again", target, d.Values)
+			t.Errorf("Tofino %d: %#x is reported again", target, d.Values)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestLimitsAndWeights(t *testing.T) {
 	}
 }
 
-// TestFullCounters: who would take the place of a counter that is full is let in as rarely as that says, and a full one is not replaced by 0.
+// TestFullCounters: a flow that would replace a full counter is admitted as rarely as its value requires, and a full one is not replaced by 0.
 func TestFullCounters(t *testing.T) {
 	const full = 1<<32 - 1
 	for _, twin := range []string{"precision", "hhh"} {

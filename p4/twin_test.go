@@ -115,7 +115,7 @@ func TestRegistersAreTheSame(t *testing.T) {
 			host := registersOf(object(t, twin))
 			for _, name := range src.absent {
 				if _, ok := host[name]; !ok {
-					t.Errorf("%s: the comment says that it is not here, and eBPF has none", name)
+					t.Errorf("%s: the comment lists it as missing here, and eBPF has none", name)
 				}
 				delete(host, name)
 			}
@@ -172,11 +172,11 @@ func TestDifferencesAreSeen(t *testing.T) {
 		bad := good
 		drift(&bad)
 		if len(differences(map[string]register{"r": good}, map[string]register{"r": bad})) == 0 {
-			t.Errorf("a different %s goes unnoticed", name)
+			t.Errorf("a different %s is not detected", name)
 		}
 	}
 	if n := len(differences(map[string]register{"r": good}, map[string]register{"s": good})); n != 2 {
-		t.Errorf("a renamed register makes %d complaints, want 2", n)
+		t.Errorf("a renamed register causes %d errors, want 2", n)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestStagesAscend(t *testing.T) {
 		stage := 0
 		for _, r := range src.inFlow(t, twin) {
 			if r.stage < stage {
-				t.Errorf("%s: %s of stage %d is applied behind stage %d", twin, r.name, r.stage, stage)
+				t.Errorf("%s: %s of stage %d is applied after stage %d", twin, r.name, r.stage, stage)
 			}
 			stage = r.stage
 		}
@@ -215,7 +215,7 @@ func TestHashRows(t *testing.T) {
 	}
 }
 
-// TestConstants: what the twin's text says in numbers is what userspace writes into the eBPF object.
+// TestConstants: numbers in the twin's text are those that userspace writes into the eBPF object.
 func TestConstants(t *testing.T) {
 	src, err := readTwin("fridge")
 	if err != nil {

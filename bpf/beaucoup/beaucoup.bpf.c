@@ -1,34 +1,34 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* beaucoup: many "how many distinct A per B passed T" queries at once, with at most one table touch a packet.
+/* beaucoup: many "how many distinct A per B passed T" queries at once, with at most one table touch per packet.
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 4 (BeauCoup).
  *
  * A query counts distinct attributes by collecting coupons: an attribute's hash draws coupon c of query q with probability
- * p_q, always the same one, and an alert fires when n_q of m_q coupons are there (section 4.2). Queries that share an
+ * p_q, always the same one, and an alert is sent when n_q of m_q coupons are collected (section 4.2). Queries on the same
  * attribute share its hash and have disjoint ranges of it. If two attributes of one packet draw, a fair coin decides; if
  * more do, none collects (section 4.4.1), and userspace's compiler corrects the probabilities for that.
  *
- * Nothing of a query is compiled in. The vector's fields are eight words; an attribute and a key are a mask of each, a
- * filter is a mask and a value of the word with protocol and flags. All of it lies in tables with two halves, chosen by
+ * No query is compiled in. The vector's fields are eight words; an attribute and a key are a mask of each, a
+ * filter is a mask and a value of the word with protocol and flags. All of this is in tables with two halves, selected by
  * one word that a packet reads once: a set of queries is exchanged between two packets.
  *
- * The coupons of an attribute lie side by side from 0 in the space of its hash, in steps of 2^-grain. A packet first compares
- * its hash with where they end, so most packets stop there and the cost does not depend on the number of queries.
+ * The coupons of an attribute are consecutive from 0 in the range of its hash, in steps of 2^-grain. A packet first compares
+ * its hash with their end, so most packets stop there and the cost does not depend on the number of queries.
  *
- * Userspace may end the collector of a slot by writing 0 to its end (userspace/beaucoup/evict.go): the next coupon of any key
+ * Userspace may end a slot's collector by writing 0 to its end (userspace/beaucoup/evict.go): the next coupon of any key
  * takes the slot.
  *
- * Three registers (section 4.4.2): until when the collector collects, whose it is, and its coupons. The end of a collector's
- * window is kept and not its beginning, so that a query with a short window does not end the collector of one with a long
+ * Three registers (section 4.4.2): the end of the collector's window, its key, and its coupons. The end of the
+ * window is stored and not its start, so that a query with a short window does not end the collector of one with a long
  * window that has the same slot.
  *
- * Cores may meet in a slot at the moment that it changes hands: one has begun a collector in stage 1, and another looks at stage 3
- * before the first one is there. So a vector of 32 coupons bears the end of its window in its upper half: coupons of
- * the window before are nobody's, no alert is made of them, and a coupon that arrives too early is lost and counted (lost.raced). What
- * remains: a core that has found its window's vector and is overtaken by the next window's beginning puts its coupon into that: one
- * coupon in n, between two instructions. Vectors of 64 coupons have no room for the end: there a core that comes between the
+ * Two cores may access a slot while it changes its key: one has started a collector in stage 1, and the other reads stage 3
+ * before the first one has. So a vector of 32 coupons has the end of its window in its upper half: coupons of
+ * the window before do not count, cause no alert, and a coupon that arrives too early is lost and counted (lost.raced). What
+ * remains: a core that has read its window's vector and is overtaken by the start of the next window adds its coupon to that: one
+ * coupon in n, between two instructions. Vectors of 64 coupons have no space for the end: there a core between the
  * stages adds to the coupons of the window before, and if they were n - 1 or more, it alerts. */
 #include "base.h"
 #include "phv.h"
@@ -47,7 +47,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUERY_BITS 7
 #define WORDS 8
 
-/* The vector as words: what masks apply to. userspace/beaucoup/compile/fields.go names the places. */
+/* The vector as words, to which masks apply. userspace/beaucoup/compile/fields.go names the fields. */
 enum beaucoup_word {
 	WORD_SRC_HIGH, WORD_SRC_LOW, WORD_DST_HIGH, WORD_DST_LOW,
 	WORD_PORTS,  /* sport 48.., dport 32.., proto 24.., tcp flags 16.., family (4 or 6) 12.., vlan 0.. */
@@ -61,14 +61,14 @@ enum beaucoup_counter {
 	BEAUCOUP_DRAWN,     /* coupons drawn by attributes */
 	BEAUCOUP_TIES,      /* packets with two: one of them lost */
 	BEAUCOUP_CROWDS,    /* packets with three or more: all lost */
-	BEAUCOUP_COLLECTED, /* coupons that went into a collector */
+	BEAUCOUP_COLLECTED, /* coupons added to a collector */
 	BEAUCOUP_NEW,       /* ... for the first time */
 	BEAUCOUP_STARTED,   /* collectors started */
 	BEAUCOUP_COLLIDED,  /* coupons lost because the slot belongs to another key */
 	BEAUCOUP_ALERTS,
 	BEAUCOUP_LOST_ALERTS, /* the ring was full */
 	BEAUCOUP_LOST_EXPORTS,
-	BEAUCOUP_AGGREGATES, /* packets that stand for several segments: `timestamp` counts them once */
+	BEAUCOUP_AGGREGATES, /* packets of several segments: `timestamp` counts them once */
 	BEAUCOUP_NO_KEY,     /* coupons lost because the packet has no such key (no ports, ...) */
 	BEAUCOUP_RACED,      /* coupons lost because another core was just beginning the collector */
 	BEAUCOUP_COUNTS
@@ -138,7 +138,7 @@ const enum beaucoup_counter *unused_counter __attribute__((unused));
 const enum beaucoup_word *unused_word __attribute__((unused));
 const struct beaucoup_event *unused_event __attribute__((unused));
 
-/* In the place of PHV_RTP, which no query asks for: the packet has an identifier, of a request or of a response. */
+/* Replaces PHV_RTP, which no query uses: the packet has an identifier, of a request or of a response. */
 #define HAS_APP (1 << 15)
 
 struct words {
@@ -151,7 +151,7 @@ static __always_inline int has(const struct words *v, __u16 bits)
 	return (v->valid & bits) == bits;
 }
 
-/* Stage 0: a number that no other packet has. A replay has one core, and the same numbers on whichever that is. */
+/* Stage 0: a unique number of the packet. A replay has one core, and the same numbers on any of them. */
 static __always_inline __u64 number_of(const struct phv *phv)
 {
 	__u32 *packets = reg_bank(beaucoup_packets, phv, 0), number;
@@ -209,8 +209,8 @@ static __always_inline void sip_round(__u64 *a, __u64 *b, __u64 *c, __u64 *d)
 	*c = ROTATE(*c, 32);
 }
 
-/* SipHash-1-3 (Aumasson and Bernstein 2012) of the salt and the masked words: whoever sees which attributes draw learns
- * nothing of the others. A multilinear hash is faster and unpredictable too, but only to those who see nothing of it. */
+/* SipHash-1-3 (Aumasson and Bernstein 2012) of the salt and the masked words: which attributes draw reveals
+ * nothing about the others. A multilinear hash is faster and also unpredictable, but only to those who see no results. */
 static __always_inline __u64 hash_keyed(const struct words *v, const __u64 *mask, __u64 salt)
 {
 	__u64 k0 = beaucoup_key[0], k1 = beaucoup_key[1];
@@ -232,7 +232,7 @@ static __always_inline __u64 hash_keyed(const struct words *v, const __u64 *mask
 	return a ^ b ^ c ^ d;
 }
 
-/* --hash crc: what the twin hashes. An IPv4 address and an IPv6 address have places of their own, of which one is zeros, and so
+/* --hash crc: the twin's hash input. An IPv4 address and an IPv6 address have separate fields, of which one is zeros, and so
  * have their protocols: a switch has them in different headers. userspace/beaucoup/compile/p4.go writes the same list of fields. */
 #define CRC_ADDRESS 5 /* words: IPv4, IPv6 */
 
@@ -301,7 +301,7 @@ static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *
 	return beaucoup_keyed ? hash_keyed(v, mask, salt) : hash_words(v, mask, salt);
 }
 
-/* The coupon that one attribute of the packet draws; 0 for none. */
+/* The coupon that one attribute of the packet draws; 0: none. */
 static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
 {
 	__u32 slot = half * ATTRIBUTES + i, step, *coupon;
@@ -317,7 +317,7 @@ static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
 	return coupon ? *coupon : 0;
 }
 
-/* At most one coupon a packet: section 4.4.1. */
+/* At most one coupon per packet: section 4.4.1. */
 static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
 {
 	__u32 half = active & 1, used = active >> 8 & 0xff, any = phv->needs;
@@ -353,7 +353,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 	return coin_flip(phv) >> 31 ? first : second;
 }
 
-/* When a collector ends that begins now; 0 is nobody's. A switch's ends do not lie after the turn of the clock. */
+/* The end of a collector that starts now; 0 means no collector. A switch's ends are not after the wrap of the clock. */
 static __always_inline __u32 end_of(__u32 now, const struct beaucoup_query *q)
 {
 	__u32 end = now + q->window;
@@ -361,14 +361,14 @@ static __always_inline __u32 end_of(__u32 now, const struct beaucoup_query *q)
 	return hash_crc ? end | -(__u32)(end < now) : end | 1;
 }
 
-/* What a collector has left at most. A switch compares numbers, and finds none of ends that would lie after the turn. */
+/* The maximum of a collector's remaining time. A switch compares numbers, and has no ends after the wrap. */
 static __always_inline __u32 left_at_most(__u32 now, const struct beaucoup_query *q)
 {
 	return hash_crc && ~now < q->horizon ? ~now : q->horizon;
 }
 
-/* Stage 1: is this the first coupon of a collector? An expired one starts again. end: when the window is over, in ticks; of another
- * core's beginning where that was first. */
+/* Stage 1: is this the first coupon of a collector? An expired one restarts. end: the end of the window, in ticks; of another
+ * core's collector if that was first. */
 static __always_inline int starts(__u32 *word, __u32 now, __u32 begun, __u32 most, __u32 *end)
 {
 	__u32 old = reg_load(word);
@@ -392,8 +392,8 @@ static __always_inline int owns(__u32 *owner, __u32 check, int fresh)
 	return 1;
 }
 
-/* Stage 3: the coupons before this one; false for none, because the vector is still that of the window before. Most coupons are there
- * already, and an atomic operation waits for memory. */
+/* Stage 3: the coupons before this one; false for none, because the vector is still that of the window before. Most coupons are already
+ * set, and an atomic operation waits for memory. */
 static __always_inline int collect_into(__u64 *vector, __u64 onehot, int fresh, __u32 end, __u64 *old)
 {
 	__u64 date = beaucoup_dated ? (__u64)end << 32 : 0;

@@ -1,37 +1,37 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* carpe: the part of one host in finding flows that are heavy in the network and not at any one place.
+/* carpe: the part of one host in finding flows that are heavy in the whole network but not at any single point.
  *
  * Harrison, Landau Feibish, Gupta, Teixeira, Muthukrishnan, Rexford, "Carpe Elephants: Seize the Global Heavy Hitters", SPIN 2020,
  * sections 3 and 4.
  *
- * A flow without an entry is sampled with probability s a unit, and then held and counted: from 1/s on, so that what is counted is
- * right in expectation (sample and hold: Estan and Varghese, TOCS 21, 2003). When a bundle of tau units is full it is reported with
- * probability r, and stands for tau/r. tau and r are those of the packet's group, a pair of prefixes; a coordinator sets them by how many
- * hosts observe the group. The control plane hears of a group whenever a packet asks for its parameters, once until it empties
+ * A flow without an entry is sampled with probability s per unit, then gets an entry and is counted, starting from 1/s, so that the count is
+ * right in expectation (sample and hold: Estan and Varghese, TOCS 21, 2003). When a bundle of tau units is complete it is reported with
+ * probability r, and represents tau/r. tau and r are those of the packet's group, a pair of prefixes; a coordinator sets them by how many
+ * hosts observe the group. A group is reported to the control plane when a packet reads its parameters, once until the control plane clears
  * carpe_heard.
  *
- * An entry is one word: the flow's signature, and what the bundle still lacks, above CARPE_FLOOR; at the floor and below it is
- * free. Counting down needs no tau, so that a packet asks for its group's parameters only when its coin allows it to begin a
- * bundle, and when one is full. Those who may begin ask before they touch an array: between reading and writing an element there is
- * no room for it.
+ * An entry is one word: the flow's signature and, above CARPE_FLOOR, the units missing from the bundle; at or below the floor it is
+ * free. Counting down needs no tau, so that a packet reads its group's parameters only if its coin allows it to start a
+ * bundle, and when one is complete. Packets that may start one read them before they access an array: this cannot be done
+ * between reading and writing an element.
  *
- * A full bundle frees its entry, which holds nothing then: whoever is sampled next begins there with 1/s, the flow itself as another. So every
- * bundle, and not only a flow's first, is uncertain by the wait for its first sample, 1/s units. Against the bundle's own coin that is
- * little: (1/(s tau))^2 beside 1 - r. In turn, entries of flows that have been reported need nobody to take them away.
- * Those of flows that have ended before their bundle was full are freed by userspace (userspace/carpe/idle.go).
+ * A complete bundle frees its entry: the next sampled flow, the same or another, starts there with 1/s. So every
+ * bundle, and not only a flow's first, is uncertain by the wait for its first sample, 1/s units. Compared with the bundle's own coin that is
+ * small: (1/(s tau))^2 against 1 - r. In return, entries of reported flows need not be removed.
+ * Entries of flows that end before their bundle is complete are freed by userspace (userspace/carpe/idle.go).
  *
- * A packet may bring more units than the bundle lacks: bytes, or an aggregate of segments. Then the bundle is that much larger, and the report
- * says so. One that has tau units or more is a bundle by itself, and touches no array.
+ * A packet may have more units than the bundle needs: bytes, or an aggregate of segments. Then the bundle is that much larger, and the report
+ * states its size. A packet of tau units or more is a bundle by itself, and accesses no array.
  *
- * Several stages: a flow takes the first free place on its way. Where a place in front of its own becomes free it may get a second entry,
- * and the first is left behind with what it has counted: less than a bundle, once. A flow that is sampled and finds no place
- * is counted, or handed over to the control plane, for which it stands for 1/s units (carpe_handover).
+ * Several stages: a flow takes the first free entry. If an entry before its own becomes free it may get a second one,
+ * and the first stays with its count: less than a bundle, once. A sampled flow that finds no entry
+ * is counted, or handed over to the control plane, where it counts as 1/s units (carpe_handover).
  *
- * Many cores: units are taken off by one atomic addition, whose result shows which core filled the bundle: none is lost, and none is
- * reported twice. Between a core's look at the word and its addition the entry may change hands; then one packet is counted for
- * another flow. The floor is so high that packets of all cores fit below it. Two cores that take one free place: one has lost, and counts
+ * Many cores: units are subtracted by one atomic addition, whose result shows which core completed the bundle: none is lost, and none is
+ * reported twice. Between a core's read of the word and its addition the entry may change its flow; then one packet is counted for
+ * another flow. The floor is so high that packets of all cores fit below it. If two cores take one free entry, one of them loses and counts
  * it (raced). */
 #include "base.h"
 #include "phv.h"
@@ -94,14 +94,14 @@ const volatile __u32 carpe_least = 17;          /* the smallest tau that there c
 const volatile __u32 carpe_src4 = 0xffff0000, carpe_dst4 = 0; /* masks of groups, host order */
 const volatile __u64 carpe_src6 = 0xffffffff00000000ULL, carpe_dst6 = 0;
 
-/* Element 0 is for groups that are unknown. */
+/* Element 0 is for unknown groups. */
 TABLE(carpe_groups, struct carpe_group, 4097);
 PREFIX_TABLE(carpe_prefixes, 1 << 16);
 
 REGISTER(carpe_d0, 1, __u64, 16384);
 REGISTER(carpe_d1, 2, __u64, 16384);
 REGISTER(carpe_d2, 3, __u64, 16384);
-/* Groups that the control plane has heard of: a digest at an index of the group. */
+/* Groups that were reported to the control plane: a digest at an index of the group. */
 REGISTER(carpe_heard, 4, __u32, 4096);
 
 COUNTERS(carpe_counts, CARPE_COUNTS);
@@ -112,7 +112,7 @@ const enum carpe_kind *unused_kind __attribute__((unused));
 const struct carpe_event *unused_event __attribute__((unused));
 const struct carpe_group *unused_group __attribute__((unused));
 
-/* What a packet knows of itself. */
+/* What a packet stores of itself. */
 struct pass {
 	struct key key;
 	__u32 index[CARPE_WAYS];
@@ -153,7 +153,7 @@ static __always_inline void place(struct pass *p)
 	p->index[2] = slot_of(g >> 32);
 }
 
-/* The group of a packet: of its source prefixes, each has a trie of destination prefixes. */
+/* The group of a packet: each source prefix has a trie of destination prefixes. */
 static __always_inline void ask(struct phv *phv, struct pass *p, struct carpe_counts_t *count)
 {
 	__u64 head = prefix_head(&carpe_prefixes);
@@ -167,8 +167,8 @@ static __always_inline void ask(struct phv *phv, struct pass *p, struct carpe_co
 	count->c[CARPE_DEFAULT] += !value;
 }
 
-/* May this packet begin a bundle? Units are sampled one by one: at least one of n is with probability n s, which is right in
- * expectation while it is at most 1; a packet of more than 1/s units counts as what it is. */
+/* May this packet start a bundle? Units are sampled one by one: at least one of n is with probability n s, which is right in
+ * expectation while it is at most 1; a packet of more than 1/s units counts with its own size. */
 static __always_inline void sample(struct phv *phv, struct pass *p, struct carpe_counts_t *count)
 {
 	__u32 start = carpe_start;
@@ -185,7 +185,7 @@ static __always_inline void sample(struct phv *phv, struct pass *p, struct carpe
 	p->begin = (__u64)p->signature << 32 | (CARPE_FLOOR + p->group->tau - start);
 }
 
-/* The entry may be this flow's: then its bundle lacks less. */
+/* If the entry is this flow's: subtracts the packet's units. */
 static __always_inline void take_off(__u64 *word, __u64 old, struct pass *p, struct carpe_counts_t *count)
 {
 	__u32 left;
@@ -201,7 +201,7 @@ static __always_inline void take_off(__u64 *word, __u64 old, struct pass *p, str
 	p->bundle = CARPE_FLOOR - (left - p->units);
 }
 
-/* One place on the way of a packet that may begin a bundle, */
+/* One stage for a packet that may start a bundle, ... */
 static __always_inline void visit_sampled(__u64 *word, struct pass *p, struct carpe_counts_t *count)
 {
 	__u64 old = reg_load(word);
@@ -217,7 +217,7 @@ static __always_inline void visit_sampled(__u64 *word, struct pass *p, struct ca
 		count->c[CARPE_RACED]++;
 }
 
-/* ... and of one that may not. */
+/* ... and for one that may not. */
 static __always_inline void visit(__u64 *word, struct pass *p, struct carpe_counts_t *count)
 {
 	__u64 old = reg_load(word);
@@ -294,7 +294,7 @@ static __always_inline void hello(struct phv *phv, const struct pass *p, struct 
 		count->c[CARPE_LOST_GROUPS]++;
 }
 
-/* A sampled packet without a place. */
+/* A sampled packet without an entry. */
 static __always_inline void collide(struct phv *phv, const struct pass *p, struct carpe_counts_t *count)
 {
 	count->c[CARPE_COLLIDED]++;

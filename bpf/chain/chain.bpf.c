@@ -1,9 +1,9 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The entry programs: parse once, count, and hand the vector to the chain of algorithms.
+/* The entry programs: parse once, count, and pass the vector to the chain of algorithms.
  *
- * One is loaded for every interface and hook, with that interface's constants; all of them share the maps
+ * One is loaded per interface and hook, with that interface's constants; all of them share the maps
  * of their instance. */
 #include "base.h"
 #include "phv.h"
@@ -19,7 +19,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Constants of one interface. */
-const volatile _Bool entry_replay = 0;  /* time, length and link come in front of the packet */
+const volatile _Bool entry_replay = 0;  /* time, length and link are in front of the packet */
 const volatile _Bool entry_l3_only = 0; /* no Ethernet header */
 const volatile _Bool entry_egress = 0;
 const volatile _Bool entry_frags = 0;   /* bpf_xdp_get_buff_len exists and buffers may have fragments */
@@ -30,8 +30,8 @@ const volatile __u32 entry_mtu = 0;     /* IP bytes above which an XDP buffer is
 enum chain_count {
 	COUNT_REASON = 0, /* .. + PARSE_REASONS: packets by what stopped the parser; PARSED is 0 */
 	COUNT_BYTES = 8,  /* on the wire */
-	COUNT_AGGREGATES, /* packets that stand for several segments */
-	COUNT_SEGMENTS,   /* ... and the segments they stand for */
+	COUNT_AGGREGATES, /* packets of several segments */
+	COUNT_SEGMENTS,   /* ... and their segments */
 	COUNT_PULLED,     /* TC: headers had to be pulled into the linear part */
 	COUNT_CARRIED,    /* TC egress: segments that were handed to the queue with their words: trace.h */
 	COUNT_CARRIED_BYTES,
@@ -59,7 +59,7 @@ static __always_inline struct phv *begin(void)
 	return phv;
 }
 
-/* Counts the packet and completes the vector; NULL when there is nothing for an algorithm to see, else the counters. */
+/* Counts the packet and completes the vector; NULL if there is nothing for an algorithm to process, else the counters. */
 static __always_inline struct chain_counters_t *finish(struct phv *phv, int reason)
 {
 	struct chain_counters_t *counters = counters_of(chain_counters, phv);
@@ -79,7 +79,7 @@ static __always_inline struct chain_counters_t *finish(struct phv *phv, int reas
 	return counters;
 }
 
-/* A capture's time, length and link, put in front of the packet by the replay driver. */
+/* A capture's time, length and link, written in front of the packet by the replay driver. */
 static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, struct packet *pkt, int *l3_only)
 {
 	struct replay_meta *meta = (void *)(long)ctx->data_meta;
@@ -99,7 +99,7 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	return (meta->shape & REPLAY_CAPTURED) >= (*l3_only ? 1 : 14);
 }
 
-/* The packet stands for segments of that many payload bytes; each carries the headers again. */
+/* The packet consists of segments of that many payload bytes; each repeats the headers. */
 static __always_inline void split(struct phv *phv, const struct packet *pkt, __u32 bytes)
 {
 	if (phv->payload <= bytes)
@@ -109,7 +109,7 @@ static __always_inline void split(struct phv *phv, const struct packet *pkt, __u
 	phv->valid |= PHV_AGGREGATE;
 }
 
-/* Generic XDP shows what GRO has merged as one buffer; it does not record how many segments it was. */
+/* Generic XDP receives what GRO has merged as one buffer; the number of segments is not recorded. */
 static __always_inline void guess_segments(struct phv *phv, const struct packet *pkt)
 {
 	__u32 ip = phv->len - pkt->l3, headers = pkt->off - pkt->l3;
@@ -120,7 +120,7 @@ static __always_inline void guess_segments(struct phv *phv, const struct packet 
 
 #define NEED_MESSAGE (NEED_DNS | NEED_NTP | NEED_RTP | NEED_BEGIN)
 
-/* A message that a chain asks for and that the parser could not see: it is not, or not all, in the linear part. */
+/* A message that a chain requests and that the parser could not read: it is not, or not all, in the linear part. */
 static __always_inline int message_cut(const struct phv *phv, __u32 linear)
 {
 	__u32 asked;
@@ -240,7 +240,7 @@ static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv)
 		qname_set(phv, &name, bytes);
 }
 
-/* Headers after the linear part of the buffer are fetched, once, and the packet is parsed again. */
+/* Headers after the linear part of the buffer are pulled, once, and the packet is parsed again. */
 static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 {
 	struct chain_counters_t *counters = counters_of(chain_counters, phv);
@@ -254,7 +254,7 @@ static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 	return 1;
 }
 
-/* The packet is its own record of when it was handed to its queue, and of which flow: trace.h. */
+/* The packet itself carries the time of enqueueing and its flow: trace.h. */
 static __always_inline void carry(struct __sk_buff *skb, struct phv *phv, struct chain_counters_t *counters)
 {
 	__u64 now = clock_now(phv);

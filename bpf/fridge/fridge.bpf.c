@@ -5,28 +5,28 @@
  *
  * Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", sections 3, 4.2 and 6.
  *
- * A request enters a hash-indexed array with probability p and overwrites what is there. A response that finds its
- * request yields a delay and the number x of insertions the request has survived; it stands for
- * 1/q = 1/p (1 - 1/M)^-x requests, because with that probability its like was evicted. x counts *insertions*, not
+ * A request enters a hash-indexed array with probability p and overwrites the record there. A response that finds its
+ * request gives a delay and the number x of insertions that the request has survived; it represents
+ * 1/q = 1/p (1 - 1/M)^-x requests, because a request like it was evicted with that probability. x counts *insertions*, not
  * arrivals, hence 1/M and not p/M (section 3.2.1 counts arrivals, section 6.1 insertions).
  *
- * What differs from the paper, and why it does not change the estimate:
- * - The record is {id, time} in one 64-bit word (record.h), so that no core ever sees the id of one request with the time
+ * Differences from the paper, and why they do not change the estimate:
+ * - The record is {id, time} in one 64-bit word (record.h), so that no core ever reads the id of one request with the time
  *   of another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
  *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
  *   time, x may be the other's: the tag shows it (torn), and such a sample counts with x = 0.
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
  *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
- * - A request may be sent again. The paper's request has one occurrence; here every occurrence enters the table, as the
- *   first did, and a sample survives from the *last* occurrence on: had its record been overwritten before, the last
- *   occurrence brought it back. So x counts from there, whatever became of the record in between, and a request that is
+ * - A request may be repeated. The paper's request has one occurrence; here every occurrence enters the table, as the
+ *   first did, and a sample survives from the *last* occurrence on: if its record had been overwritten before, the last
+ *   occurrence restored it. So x counts from there, whatever happened to the record in between, and a request that is
  *   sent k times and answered once counts once (fridge_restart: its delay as well; without it the delay counts from the
  *   first occurrence that the record has survived).
- * - What may have hit a record are the *different* requests since then, and one that came twice in between has only one
- *   slot. The data plane counts occurrences and tallies how many lie between two of the same request (fridge_repeats): from
- *   these gaps userspace knows how many different requests x occurrences are (userspace/fridge/delay, Repeats). A record
- *   that was answered leaves its id in the slot, so that a repetition after the answer is known for one as well.
- * - The coin is a hash of the id: a retransmission has the same luck as the first try. With a fresh coin for each, a
+ * - A record can be overwritten only by *different* requests since then, and one that was repeated in between has only one
+ *   slot. The data plane counts occurrences and their number between two of the same request (fridge_repeats): from
+ *   these gaps userspace estimates how many different requests x occurrences are (userspace/fridge/delay, Repeats). A record
+ *   that was answered leaves its id in the slot, so that a repetition after the answer is recognized, too.
+ * - The coin is a hash of the id: a retransmission has the same coin as the first attempt. With a new coin for each, a
  *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
  *
  * Handshakes: SYN, SYN-ACK and ACK carry the same id (client, server, the client's first sequence number + 1), so one
@@ -52,7 +52,7 @@ enum fridge_counter {
 	FRIDGE_LOST_COIN,      /* ... not admitted (1 - p) */
 	FRIDGE_REPEATED,       /* ... that found their own record waiting: retransmissions */
 	FRIDGE_INSERTED,       /* ... written where it was not */
-	FRIDGE_EVICTED,        /* records overwritten before their response came */
+	FRIDGE_EVICTED,        /* records overwritten before their response */
 	FRIDGE_RESPONSES,      /* packets that answer */
 	FRIDGE_MATCHED,        /* ... that found their request */
 	FRIDGE_TORN,           /* ... whose x was written by another core's request: counted as x = 0 */
@@ -101,19 +101,19 @@ const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of a
 
 /* stage 1: {id, time} of record.h */
 REGISTER(fridge_entries, 1, __u64, 65536);
-/* stage 2: insertions, one word a shard; {direction, packets, bytes} of a flow */
+/* stage 2: insertions, one word per shard; {direction, packets, bytes} of a flow */
 REGISTER(fridge_inserts, 2, __u32, 256);
 REGISTER(fridge_volume, 2, __u64, 1);
 /* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK */
 REGISTER(fridge_survived, 3, __u32, 65536);
 REGISTER(fridge_middle, 3, __u32, 65536);
-/* stage 4: who owns a row of the histograms, by window */
+/* stage 4: the group of a row of the histograms, by window */
 REGISTER_BANKED(fridge_groups, 4, __u64, 1);
 /* stage 5: read by userspace only. exact: [row][fridge][survival][delay]; table, or x not recorded: [row][fridge][delay] */
 TALLY(fridge_hist, 5, __u64, 14336);
 TALLY(fridge_second, 5, __u64, 14336);
 TALLY(fridge_hits, 5, __u64, 1);
-/* stage 5: requests that found an earlier occurrence of themselves, by how many insertions ago that was (counter
+/* stage 5: requests that found an earlier occurrence of themselves, by the number of insertions since then (counter
  * inferred: by ticks). [fridge][bin] */
 TALLY(fridge_repeats, 5, __u64, REPEAT_BINS);
 TALLY(fridge_sizes, 6, __u64, 1);
@@ -132,7 +132,7 @@ const enum match_kind *unused_match __attribute__((unused));
 const enum fridge_group_kind *unused_group __attribute__((unused));
 const enum match_side_kind *unused_side __attribute__((unused));
 
-/* Where a request's record lies. */
+/* Position of a request's record. */
 struct place {
 	__u32 id;     /* 24 bits, never 0 */
 	__u32 index;  /* slot in the arrays of stages 1 and 3 */
@@ -171,7 +171,7 @@ static __always_inline __u64 ticks(struct phv *phv)
 	return clock_now(phv) >> fridge_tick;
 }
 
-/* What a packet adds to its flow's word. */
+/* A packet's contribution to its flow's word. */
 static __always_inline __u64 volume_of(const struct phv *phv)
 {
 	return (__u64)phv->segs << VOLUME_BYTES | phv->len;
@@ -180,7 +180,7 @@ static __always_inline __u64 volume_of(const struct phv *phv)
 #define FATE_WRITTEN 1 /* the record is new, or its clock starts again */
 #define FATE_AGAIN 2   /* the slot still knew the request */
 
-/* Stage 1 for a request: what became of it, and how old the occurrence is that it found. */
+/* Stage 1 for a request: its outcome, and the age of the occurrence that it found. */
 static __always_inline int insert(struct phv *phv, const struct place *at, struct fridge_counters_t *count, __u32 *age)
 {
 	__u64 now = ticks(phv), word = record_word(at->id, now), old = 0, ago;
@@ -207,8 +207,8 @@ static __always_inline int insert(struct phv *phv, const struct place *at, struc
 	return fridge_restart ? FATE_WRITTEN | FATE_AGAIN : FATE_AGAIN;
 }
 
-/* Stages 2 and 3: how many insertions there were when the record was written, this one included. gap: the insertions since
- * the occurrence that this one found, this one included; returns 0 when there is none to report. */
+/* Stages 2 and 3: the insertion count when the record was written, this one included. gap: the insertions since
+ * the occurrence that this one found, this one included; returns 0 if there is none to report. */
 static __always_inline int remember(const struct place *at, int fate, __u32 *gap)
 {
 	__u32 *inserts = reg_at(fridge_inserts, at->shard), *survived, word, old, known = 0;
@@ -228,7 +228,7 @@ static __always_inline int remember(const struct place *at, int fate, __u32 *gap
 	return known;
 }
 
-/* Stage 5: this request came before, so many insertions (or ticks) ago. */
+/* Stage 5: this request is a repetition, after so many insertions (or ticks). */
 static __always_inline void tally_repeat(const struct phv *phv, const struct place *at, __u32 gap)
 {
 	__u64 *sum = reg_bank(fridge_repeats, phv, at->fridge * REPEAT_BINS + bins_index(gap, REPEAT_MANTISSA));
@@ -266,7 +266,7 @@ static __always_inline void request(struct phv *phv, const struct question *q, c
 		tally_repeat(phv, at, gap);
 }
 
-/* Stage 1 for a response: the request's record if it waits there. remove: it has served, and keeps nothing but its id. */
+/* Stage 1 for a response: the request's record if it waits there. remove: the record is cleared except for its id. */
 static __always_inline int take(const struct place *at, int remove, __u64 *record)
 {
 	__u64 *entry = reg_at(fridge_entries, at->index), word;
@@ -280,8 +280,8 @@ static __always_inline int take(const struct place *at, int remove, __u64 *recor
 	return !remove || reg_cas(entry, word, word & ~(__u64)~0U) == word;
 }
 
-/* Stages 2 and 3: insertions that the record has survived. A torn x is no number to correct with (one below 0 would be
- * 2^24 - 1, and the sample would stand for millions): id and time are the sample's own, so it counts with x = 0. */
+/* Stages 2 and 3: insertions that the record has survived. A torn x cannot be used for correction (a negative one would be
+ * 2^24 - 1, and the sample would represent millions): id and time are the sample's own, so it counts with x = 0. */
 static __always_inline __u32 survived(const struct place *at, struct fridge_counters_t *count)
 {
 	__u32 *inserts, *then, word;
@@ -303,7 +303,7 @@ static __always_inline __u32 survived(const struct place *at, struct fridge_coun
 	return word >> 31 ? 0 : word >> 8; /* another core's request with the same tag: from the future */
 }
 
-/* Stage 4: the row of this sample's group. A row belongs to whoever is first in a window. */
+/* Stage 4: the row of this sample's group. The first group in a window owns the row. */
 static __always_inline __u64 group_key(const struct phv *phv, int reverse)
 {
 	const __u32 *addr;
@@ -338,7 +338,7 @@ static __always_inline __u32 group_row(const struct phv *phv, int reverse, struc
 	return 0;
 }
 
-/* What one sample adds, and to which cell of the plane [survival][delay] (exact) or [delay] (table). Returns what it adds to the
+/* A sample's contribution, and its cell in the plane [survival][delay] (exact) or [delay] (table). Returns its contribution to the
  * cell of fridge_hits. */
 static __always_inline __u64 cell_of(const struct place *at, const struct sample *s, __u32 *cell, __u64 *add)
 {
@@ -361,7 +361,7 @@ static __always_inline __u32 plane(void)
 	return (fridge_table || !fridge_recorded ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
 }
 
-/* One element of fridge_hist; in table mode also how many samples the weights are made of, and the sum of their exponents. */
+/* One element of fridge_hist; in table mode also the number of samples in the weights, and the sum of their exponents. */
 static __always_inline void tally(const struct phv *phv, const struct place *at, const struct sample *s, __u32 row)
 {
 	__u32 cell, base = row * fridge_count + at->fridge;
@@ -407,7 +407,7 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 		*sum += add;
 }
 
-/* A response that finds its request, and the first one to it: its sample, and the volume of the flow that it ends. */
+/* The first response to a request: its sample, and the volume of the flow that it ends. */
 static __always_inline int answer(struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s, __u64 *total)
 {
 	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals;
@@ -439,15 +439,15 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 	return 1;
 }
 
-/* A receiver whose buffer is full advertises a window of 0 until its application reads. What its host answers to probes of the closed
- * window counts as well: as long as the window is closed, it is seen. SYN, FIN and RST advertise nothing that anybody waits for. */
+/* A receiver whose buffer is full advertises a window of 0 until its application reads. Its answers to probes of the closed
+ * window count as well: as long as the window is closed, it is seen. The windows of SYN, FIN and RST are not used. */
 static __always_inline int shuts(const struct phv *phv)
 {
 	return match_rule == MATCH_TCP_DATA && !phv->window && (phv->tcp_flags & (TCP_ACK | TCP_SYN | TCP_FIN | TCP_RST)) == TCP_ACK;
 }
 
-/* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. A zero window belongs to the row of the network
- * that sends it, as if it answered. The row is looked up once for both. */
+/* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. A zero window counts in the row of the network
+ * that sends it, as if it were a response. The row is looked up once for both. */
 static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
 				     struct fridge_counters_t *count)
 {

@@ -3,18 +3,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* hhh: hierarchical heavy hitters, prefixes that send or receive too much (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.4).
  *
- * random-prefix  One PRECISION for all levels: every packet draws one level (of each address) and counts its key cut to it.
+ * random-prefix  One PRECISION for all levels: every packet draws one level (of each address) and counts its key truncated to it.
  *                Userspace subtracts the initial value and multiplies by the number of levels (section 3.4, RHHH).
- * stacking       One PRECISION a level, updated by every packet (MST), in two ways of one word: up to seven levels, which are 16
+ * stacking       One PRECISION per level, updated by every packet (MST), in two ways of one word: up to seven levels, which are 16
  *                to 32 bits of an IPv4 address in bytes, 12 to 32 in nibbles, 16 to 64 of an IPv6 address in bytes. 8 bits are 256
- *                counters, and what is shorter are their sums: all exact. What needs more instances than stages have room for
- *                (two dimensions, longer prefixes) has to draw.
+ *                counters, and shorter prefixes are their sums: all exact. Configurations with more instances than stages allow
+ *                (two dimensions, longer prefixes) have to draw.
  *
- * With random-prefix the level is part of the key: bits 8 and 16 of its tag. Records are per CPU and add up as bpf/include/ways.h
- * says.
+ * With random-prefix the level is part of the key: bits 8 and 16 of its tag. Records are per CPU and are merged as described in
+ * bpf/include/ways.h.
  *
- * A packet passes twice at most, so in stacking the second pass writes all levels that have admitted it: eight bits a level
- * say which way, and for admission pow2 which power. The other admissions add the packet to the counter that they found, which
+ * A packet passes at most twice, so in stacking the second pass writes all levels that have admitted it: eight bits per level
+ * contain the way, and for admission pow2 the power. The other admissions add the packet to the counter that they found, which
  * is the value min + 1 again. */
 #include "base.h"
 #include "phv.h"
@@ -47,7 +47,7 @@ const volatile __u32 hhh_stack_entries = 1024; /* stacking: of a way of a level,
 const volatile __u32 hhh_stack_levels = 3;     /* ... levels that are not exact */
 const volatile __u32 hhh_stack_first = 16;     /* ... bits of the first of them; each has hhh_step more */
 
-/* stacking: keys of two ways, then their counters; at most four arrays a stage, so that levels 4 to 6 stand one stage later */
+/* stacking: keys of two ways, then their counters; at most four arrays per stage, so that levels 4 to 6 are one stage later */
 #define STACK_LEVELS 7
 #define STACK_LEVEL(l, stage0, stage1, stage2, stage3)                                                \
 	REGISTER_PERCPU_BANKED(hhh_s##l##k0, stage0, __u64, 1);                                       \
@@ -112,7 +112,7 @@ static __always_inline void cut_v6(struct key *key, __u32 src, __u32 dst)
 	key->w[4] &= first_bits(dst * hhh_step);
 }
 
-/* The levels of this packet: from 1 in one dimension (the root is counted by itself), from 0 in two. */
+/* The levels of this packet: from 1 in one dimension (the root is counted separately), from 0 in two. */
 static __always_inline __u32 levels_of(struct phv *phv, int v4)
 {
 	__u32 n = v4 ? hhh_levels4 : hhh_levels6;
@@ -133,7 +133,7 @@ static __always_inline void cut(struct phv *phv, struct key *key, __u32 levels)
 		cut_v6(key, src, dst);
 }
 
-/* Returns whether the packet wants a second pass; the level travels with it, in the high half of carry[0]. */
+/* Returns whether the packet requests a second pass; the level is in the high half of carry[0]. */
 static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct hhh_counts_t *count)
 {
 	__u32 levels = second_pass(phv) ? phv->carry[0] >> 32 : levels_of(phv, phv->family == 4);
@@ -165,7 +165,7 @@ struct level {
 	__u32 way;      /* of the smallest counter */
 };
 
-/* A level's key is the prefix in the high bits and 1 in what is left; nobody's is 0, which is an empty entry. */
+/* A level's key is the prefix in the high bits and 1 in the rest; 0 is an empty entry. */
 static __always_inline void level_of(struct level *l, __u64 high, __u32 bits)
 {
 	struct hash_sums s;
@@ -183,7 +183,7 @@ static __always_inline void level_of(struct level *l, __u64 high, __u32 bits)
 	l->index[1] = (h >> 32) * hhh_stack_entries >> 32;
 }
 
-/* 32 bits that are 0 only when all 64 are. */
+/* 32 bits that are 0 only if all 64 are. */
 static __always_inline __u32 stack_fold(__u64 x)
 {
 	return (__u32)(x >> 32) | (__u32)x;
@@ -221,7 +221,7 @@ static __always_inline void smaller(struct level *l, __u64 counter, __u32 way)
 		}                                                                                     \
 	} while (0)
 
-/* Its counter: the packet's units when the key is there. */
+/* Its counter: adds the packet's units if the key matches. */
 #define STACK_COUNT(n, i)                                                                             \
 	do {                                                                                          \
 		__u64 *counter_, old_;                                                                \
@@ -235,7 +235,7 @@ static __always_inline void smaller(struct level *l, __u64 counter, __u32 way)
 		}                                                                                     \
 	} while (0)
 
-/* Second pass: the key is exchanged, and the counter goes on, where the level has asked for this way. */
+/* Second pass: replaces the key and sets the counter, if the level has requested this way. */
 #define STACK_KEY(n, i)                                                                               \
 	do {                                                                                          \
 		__u64 *word_;                                                                         \
@@ -272,12 +272,12 @@ static __always_inline void smaller(struct level *l, __u64 counter, __u32 way)
 		what(6, i);                                                                           \
 	} while (0)
 
-/* What a level asks its second pass to do: bits 0 and 1 the way + 1, from bit 2 the power. */
+/* A level's request for the second pass: bits 0 and 1 the way + 1, from bit 2 the power. */
 #define STACK_TAKES(n, i) if_zero((asked >> 8 * (n) & 3) ^ ((i) + 1))
 #define STACK_POWER(n) (asked >> (8 * (n) + 2) & 63)
 
-/* Does a level take the packet in, whose smallest counter is min? Bit 0, and from bit 2 on the power of pow2. A function by itself,
- * so that the verifier looks at it once and not at all combinations of all levels' coins. */
+/* Does a level admit the packet, if its smallest counter is min? Bit 0, and from bit 2 on the power of pow2. A separate function,
+ * so that the verifier processes it once and not all combinations of all levels' coins. */
 __attribute__((noinline)) __u32 hhh_admits(struct phv *phv, __u64 min, __u64 units)
 {
 	struct pass p = {.min = min + ways_initial, .units = units};

@@ -6,7 +6,7 @@
 
 #include "base.h"
 
-/* 1 for x above a bound, else 0, without a branch: the compiler has no other form of a comparison, and nobody foresees these. */
+/* 1 for x above a bound, else 0, without a branch, since the result is unpredictable; the compiler would not choose this form. */
 static __always_inline __u32 bins_above(__u32 x, __u32 bound)
 {
 	__u64 rest = (__u64)bound - x;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Bloom filter (Bloom 1970) of two banked bit arrays: has this flow been reported in this window?
  *
- * One touch an array a packet: the bit is set and its old value comes back. Userspace empties the closed bank at the end of
- * a window. With n flows in it and m bits an array, a flow that was never reported is taken for one that was, and so stays
+ * One touch per array and packet: the bit is set and its old value returned. Userspace clears the closed bank at the end of
+ * a window. With n flows in it and m bits per array, a flow that was not reported is taken for one that was, and so stays
  * unreported, with probability (1 - exp(-n/m))^2: 1.3 % for a thousand flows in two times 8,192 bits. */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "phv.h"
 #include "sketch.h"
 
-/* name: at most 13 characters. n: words of 32 bits an array, a power of two up to 2048. */
+/* name: at most 13 characters. n: words of 32 bits per array, a power of two up to 2048. */
 #define BLOOM(name, s0, s1, n)                                                                        \
 	REGISTER_BANKED(name##_0, s0, __u32, n);                                                      \
 	REGISTER_BANKED(name##_1, s1, __u32, n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The chain: entry program, then each algorithm by tail call, then the verdict.
  *
- * One 64-bit word controls it. The entry program reads it once a packet and copies it into the vector, so a
- * packet sees one bank and one version of the chain from beginning to end, whatever userspace does meanwhile.
+ * One 64-bit word controls it. The entry program reads it once per packet and copies it into the vector, so a
+ * packet sees one bank and one version of the chain from start to end, whatever userspace does meanwhile.
  * Slots are laid out in two halves of CHAIN_SLOTS: userspace writes the half that is not in use, then the word,
  * then waits for running programs (maps/control.go): the exchange is atomic for every packet.
  *
@@ -40,11 +40,11 @@ struct {
 CHAIN_ARRAY(chain_xdp, "pisa:chain");
 CHAIN_ARRAY(chain_tc, "pisa:chain");
 CHAIN_ARRAY(chain_tp, "pisa:chain"); /* at the start of transmission: trace.h */
-/* The same programs again, reached only by recirculate(): the second pass is another edge of the graph. */
+/* The same programs again, reached only by recirculate(): the second pass is a separate edge of the graph. */
 CHAIN_ARRAY(recirc_xdp, "pisa:recirculation");
 CHAIN_ARRAY(recirc_tc, "pisa:recirculation");
 
-/* The control word, read once a packet. */
+/* The control word, read once per packet. */
 static __always_inline __u64 chain_word(void)
 {
 	__u32 zero = 0;
@@ -53,7 +53,7 @@ static __always_inline __u64 chain_word(void)
 	return control ? READ_ONCE(*control) : 0; /* never NULL, but the verifier wants it looked at; 0: no algorithms */
 }
 
-/* What the chain itself keeps in the vector; parse_reset() is for the rest. */
+/* The chain's own fields of the vector; parse_reset() resets the others. */
 static __always_inline void chain_begin(struct phv *phv, __u64 word)
 {
 	phv->now = 0;
@@ -65,10 +65,10 @@ static __always_inline void chain_begin(struct phv *phv, __u64 word)
 	phv->verdict = VERDICT_PASS;
 }
 
-/* Where the loader has put this program: the slot after it, in the first half. Programs that stay when the chain is exchanged may stand elsewhere. */
+/* The loader's position for this program: the next slot, in the first half. Programs that stay when the chain is exchanged may be in another one. */
 const volatile __u32 chain_behind = 1;
 
-/* A tail call by itself: the compiler makes one of two with a slot in a register, and then neither is a direct jump. */
+/* A tail call in a function of its own: otherwise the compiler merges two into one with the slot in a register, and neither is a direct jump. */
 #define CHAIN_GO(ctx, slots, slot)                                                                    \
 	asm volatile("r1 = %[ctx_]\n\t"                                                               \
 		     "r2 = %[slots_]\n\t"                                                             \
@@ -78,9 +78,9 @@ const volatile __u32 chain_behind = 1;
 		     : [ctx_] "r"(ctx), [slots_] "r"(slots), [slot_] "r"(slot)                        \
 		     : "r0", "r1", "r2", "r3", "r4", "r5")
 
-/* A tail call with a constant slot is a direct jump (3 ns with all that belongs to it); with the slot in a register it
- * is an indirect one, which costs 13 ns where the kernel guards against Spectre. So the slot is compared with the one that the loader has
- * foreseen, in each half, and where it is another one, every slot is called by name. */
+/* A tail call with a constant slot is a direct jump (3 ns in total); with the slot in a register it
+ * is an indirect one, which costs 13 ns if the kernel mitigates Spectre. So the slot is compared with the one that the loader
+ * expects, in each half, and if it is another one, with every slot in turn. */
 #define CHAIN_JUMP(n, before)                                                                         \
 	case (n) + (before):                                                                          \
 		bpf_tail_call_static(ctx, slots, n);                                                  \
@@ -89,8 +89,8 @@ const volatile __u32 chain_behind = 1;
 #define CHAIN_HALF_JUMPS(n, before)                                                                   \
 	CHAIN_JUMPS((n), before); CHAIN_JUMPS((n) + 4, before); CHAIN_JUMPS((n) + 8, before); CHAIN_JUMPS((n) + 12, before)
 
-/* Run the program of the slot that is that many before where; returns when the slot is empty. where is compared as it was
- * loaded, because the prover knows a word of the vector, not what was calculated from it. */
+/* Runs the program in the slot that many before where; returns if the slot is empty. where is compared as it was
+ * loaded, because the prover tracks words of the vector, not values calculated from them. */
 #define CHAIN_CALL(ctx, slots, where, before)                                                         \
 	do {                                                                                          \
 		__u32 where_ = (where);                                                               \
@@ -110,7 +110,7 @@ const volatile __u32 chain_behind = 1;
 
 _Static_assert(CHAIN_SLOTS == 16, "CHAIN_HALF_JUMPS names as many slots");
 
-/* Go to the next algorithm; returns when there is none, or when its slot is empty. */
+/* Goes to the next algorithm; returns if there is none, or its slot is empty. */
 static __always_inline void chain_next(void *ctx, struct phv *phv, void *slots)
 {
 	__u32 slot = phv->next;
@@ -160,7 +160,7 @@ static __always_inline int tc_verdict(const struct phv *phv)
 	}                                                                                             \
 	static __always_inline void name##_run(struct phv *phv)
 
-/* As ALGORITHM(), for one that acts: it sees no packet that another has condemned, and decides with verdict_raise(). */
+/* As ALGORITHM(), for an enforcer: it does not see packets that another one has condemned, and decides with verdict_raise(). */
 #define ENFORCER(name)                                                                                \
 	static __always_inline void name##_decide(struct phv *phv);                                   \
 	ALGORITHM(name)                                                                               \

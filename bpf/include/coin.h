@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Random numbers: the kernel's generator live, a seeded one in a replay (which is pinned to one core, so the
- * sequence and with it every answer repeats). Replay programs are loaded with coin_seeded = true. */
+/* Random numbers: the kernel's generator live, a seeded one in a replay (which is pinned to one core, so that the
+ * sequence, and every answer, is reproducible). Replay programs are loaded with coin_seeded = true. */
 #pragma once
 
 #include "phv.h"

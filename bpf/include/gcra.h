@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A bound on a rate: virtual scheduling (GCRA, ITU-T I.371) with one 64-bit word of time.
  *
- * The word is the time, in ns, at which everything that has passed is paid for. A packet passes whole while that time is not ahead of the clock, and moves it by
- * what its bytes cost; a packet larger than what is left passes as well, and later ones wait until its debt is paid. Unused time is stored for `burst` ns
- * at most; a caller may leave a part of it to others (a smaller room). In any interval of t seconds there pass at most rate * (t + burst) bytes and one packet (an aggregate counts whole, by its bytes on the wire).
- * Debt is time, so a rate that changes needs no conversion: what was owed before is owed as long as it was.
+ * The word is the time, in ns, at which everything that has passed is paid for. A packet passes whole unless that time is ahead of the clock, and advances it by
+ * the cost of its bytes; a packet larger than the remaining credit also passes, and later ones wait until its debt is paid. Unused time is stored for at most
+ * `burst` ns; a caller may reserve a part of it for others (a smaller room). In any interval of t seconds, at most rate * (t + burst) bytes and one packet pass (an aggregate counts whole, by its bytes on the wire).
+ * Debt is time, so a changed rate needs no conversion: existing debt lasts as long as before.
  *
- * No word is farther ahead of the clock than `most`, the time of GCRA_MOST bytes, which is more than the largest aggregate: what is was written before the clock
- * was set back (or at a much lower rate) and restarts with a full burst. A clock set back by less than that keeps the bound closed for as long.
+ * No word is farther ahead of the clock than `most`, the time of GCRA_MOST bytes, which is more than the largest aggregate. If it is, it was written before the clock
+ * was set back (or at a much lower rate), and restarts with a full burst. A clock set back by less than that keeps the bound closed for as long.
  *
- * Many cores: charging is one atomic addition, of which none is lost. Cores that look at the same time may each let one packet pass, so that a burst is larger
+ * Many cores: charging is one atomic addition, so none is lost. Cores that check at the same time may each pass one packet, so that a burst is larger
  * by one packet for every other core; the debt carries over, so the mean is exact. The first packet after a silence replaces the word by one compare-and-swap: a
- * core that loses it passes its packet uncharged, at most one packet a core and silence. */
+ * core that loses it passes its packet uncharged, at most one packet per core and silence. */
 #pragma once
 
 #include "register.h"
@@ -19,7 +19,7 @@
 #define GCRA_SHIFT 20 /* cost of a byte: ns, times 2^20; 64 bits hold 2^19 bytes at 1 kB a second */
 #define GCRA_MOST_SHIFT 19
 
-/* What a packet costs in ns, rounded up. */
+/* Cost of a packet in ns, rounded up. */
 static __always_inline __u64 gcra_cost(__u32 len, __u64 byte)
 {
 	return (len * byte + (1 << GCRA_SHIFT) - 1) >> GCRA_SHIFT;

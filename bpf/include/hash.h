@@ -7,20 +7,20 @@
  *       endpoint (address, port, protocol) is made 64 bits once a packet, on first use, in phv->ep_src and phv->ep_dst; the directional
  *       and the reverse flow hash are hashes of the two, so a response finds its request's hash without hashing
  *       addresses again.
- * crc   CRC-32 over the byte string that the P4 twin feeds its Hash externs, with a polynomial a row (rows that
+ * crc   CRC-32 over the byte string that the P4 twin passes to its Hash externs, with one polynomial per row (rows that
  *       differ only in seed collide together: a CRC is linear). For indices that agree with a switch.
  *
  * Bound of the fast family, for any two inputs whatever bits they differ in, as long as they were chosen without knowing the
  * multipliers: the 64 bits are strongly universal (all 2^128 pairs of results are equally likely), so any n of them agree with
  * probability 2^-n. An IPv4 endpoint is its own 64 bits, an IPv6 endpoint is hashed to them: two flows over IPv6 agree with at most
- * 2^-n + 2^-63, since an endpoint may have collided before. What is applied after it (hash_mix) is a bijection of 64 bits, which
- * leaves pairs that are equally likely equally likely: it is there because strong universality promises nothing of three inputs,
- * and addresses that count upwards are to look random. loader/keys.go expands the seed to multipliers. */
+ * 2^-n + 2^-63, since an endpoint may have collided before. The final step (hash_mix) is a bijection of 64 bits, which
+ * keeps equally likely pairs equally likely: it is needed because strong universality guarantees nothing for three inputs,
+ * and ascending addresses must look random. loader/keys.go expands the seed to multipliers. */
 #pragma once
 
 #include "phv.h"
 
-#define HASH_LANE 11 /* multipliers of a lane: one to begin with, two each for five pairs of words */
+#define HASH_LANE 11 /* multipliers of a lane: one initial, two each for five pairs of words */
 
 const volatile __u64 hash_seed = 0x9e3779b97f4a7c15ULL;
 const volatile __u64 hash_keys[2 * HASH_LANE] = {1}; /* the loader writes all; without an initial value it would be no constant */
@@ -37,7 +37,7 @@ static __always_inline __u64 hash_mix(__u64 x)
 	return x;
 }
 
-/* For a handful of words that no stranger chooses: a bijection of each word, but pairs of words have no bound. */
+/* For a few words that an attacker cannot choose: a bijection of each word, but without a bound for pairs of words. */
 static __always_inline __u64 hash_word(__u64 h, __u64 w)
 {
 	return hash_mix(h ^ w) + w;
@@ -91,7 +91,7 @@ static __always_inline __u64 hash_endpoint(const __u32 *addr, __u16 port, __u8 p
 	return hash_halves(&s);
 }
 
-/* Hashes both endpoints on first use, at most once a packet: most packets are of no interest to any algorithm. */
+/* Hashes both endpoints on first use, at most once per packet: most packets need no hash. */
 static __always_inline void hash_endpoints(const struct phv *vector)
 {
 	struct phv *phv = (struct phv *)vector;
@@ -102,7 +102,7 @@ static __always_inline void hash_endpoints(const struct phv *vector)
 	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->proto, phv->family);
 }
 
-/* Multipliers 6 to 10 hash endpoints: their own, since IPv6 endpoints depend on the others. salt separates uses: it changes a word
+/* Multipliers 6 to 10 hash endpoints: separate ones, since IPv6 endpoints depend on the others. salt separates uses: it changes a word
  * before it is multiplied, by the same bits for all flows. */
 static __always_inline __u64 hash_one(__u64 a, __u32 salt)
 {
@@ -131,7 +131,7 @@ static __always_inline __u64 hash_flow(const struct phv *phv, __u32 salt)
 	return hash_pair(phv->ep_src, phv->ep_dst, salt);
 }
 
-/* 32 bits of the directional flow over IPv6, by one lane over addresses and ports: for who asks for no other hash of the packet, a third of
+/* 32 bits of the directional flow over IPv6, by one lane over addresses and ports: for callers that need no other hash of the packet, a third of
  * hash_flow(). Two flows agree with probability 2^-32. */
 static __always_inline __u32 hash_flow6(const struct phv *phv, __u32 salt)
 {
@@ -146,8 +146,8 @@ static __always_inline __u32 hash_flow6(const struct phv *phv, __u32 salt)
 	return s.a >> 32;
 }
 
-/* The same over both versions, with two of the five products for IPv4. Flows of different versions agree with probability 2^-31 at most: the products
- * that one of them lacks are uniform in the upper half unless a factor has 33 zeros at its end. */
+/* The same for both versions, with two of the five products for IPv4. Flows of different versions agree with probability 2^-31 at most: the products
+ * that only one of them has are uniform in the upper half unless a factor has 33 zeros at its end. */
 static __always_inline __u32 hash_flow_one(const struct phv *phv, __u32 salt)
 {
 	struct hash_sums s;

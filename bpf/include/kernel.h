@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What programs at trace points read of the kernel's types; the loader finds the fields in the running kernel. */
+/* The fields of the kernel's types that programs at trace points read; the loader relocates them for the running kernel. */
 #pragma once
 
 #define KERNEL __attribute__((preserve_access_index))

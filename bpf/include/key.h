@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Flow keys as words: what is counted by, whole and not as a digest, so that a report can name it.
+/* Flow keys as words: stored whole and not as a digest, so that a report can name the flow.
  *
- * A key is up to KEY_WORDS words of 64 bits, and a packet compares and writes only the words that its family needs:
+ * A key has up to KEY_WORDS words of 64 bits, and a packet compares and writes only the words that its family needs:
  *
  *	word 0   IPv4: source and destination, 32 bits each; IPv6: low half of the first address
- *	word 1   the tag: ports, protocol, family (left out where only IPv4 addresses are counted)
+ *	word 1   the tag: ports, protocol, family (omitted if only IPv4 addresses are counted)
  *	word 2   IPv6: low half of the second address, or high half of the only one
  *	word 3,4 IPv6: high halves of two addresses
  *
- * Without addresses the tag is word 0. The family in the tag decides which of the words after it mean anything. No key is all
+ * Without addresses the tag is word 0. The family in the tag decides which of the following words are used. No key is all
  * zeros: that is an empty entry. Go's inverse: userspace/heavy/key.go. */
 #pragma once
 
@@ -93,7 +93,7 @@ static __always_inline void key_v6(const struct phv *phv, struct key *key, __u64
 	key->words = 5;
 }
 
-/* The words of this packet's key; false when the packet has no such key (another family, no ports). */
+/* The words of this packet's key; false if the packet has no such key (another family, no ports). */
 static __always_inline int key_of(const struct phv *phv, struct key *key)
 {
 	__u64 tag;
@@ -131,7 +131,7 @@ static __always_inline __u64 key_hash(const struct key *key)
 	return hash_mix(hash_halves(&s));
 }
 
-/* CRC mode: what the twin feeds its hashes, the words in network order. */
+/* CRC mode: the twin's hash input, the words in network order. */
 static __always_inline void key_fields_of(struct hash_input *in, const struct key *key)
 {
 #pragma unroll

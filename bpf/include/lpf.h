@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Low-pass filters: sums that decay with a time constant tau, so that a cell that is fed packets' sizes reads tau times their rate
- * (Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing", SIGCOMM 1998, section 3.3, takes the same average for rates).
+/* Low-pass filters: sums that decay with a time constant tau, so that a cell to which packet sizes are added reads tau times their rate
+ * (Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing", SIGCOMM 1998, section 3.3, uses the same average for rates).
  *
- * A switch has them as an extern of their own (Lpf), with a product inside; TAG("pisa:lpf") marks it for the prover. Time is counted in ticks
+ * A switch has a separate extern for them (Lpf), with a product inside; TAG("pisa:lpf") marks it for the prover. Time is counted in ticks
  * of 2^lpf_shift ns, and decay is a table of powers of exp(-tick / tau) in 2^-16: 32 to 64 ticks make tau (61 with 4 ms), so a cell that is
- * read after a tick's end is at most 3 % (1.6) below one that is read before it, and all cells step at the same moments. The table is
- * 1024 ticks long, after which nothing is left (exp(-16)).
+ * read after a tick's end is at most 3 % (1.6) below one that is read before it, and all cells decay at the same moments. The table is
+ * 1024 ticks long, after which the sum is 0 (exp(-16)).
  *
- * Many cores: within a tick a cell is added to with one atomic operation and nothing is lost. The first packet of a tick also
+ * Many cores: within a tick, additions to a cell are atomic and none is lost. The first packet of a tick also
  * decays it, with one store of the whole word: what another core adds between its load and its store, some nanoseconds of 65,536,
- * is lost to the cell. That is at most one packet a core, cell and tick, and lets a rate read too low by less than their share of
- * a tick's packets; a compare-and-exchange would lose this packet instead, and costs three times what the rest of a row does. A clock that
- * is behind the cell's by up to LPF_BEHIND ticks, about tau (another core's; a capture out of order) adds without a decay, so that a rate reads twice
- * too high at most. One that is farther behind was set back: the cell starts over, as it would stand still until the clock had caught up. Ticks
- * wrap after 2^32 of them (78 hours): of a cell that was not touched for as long and is within LPF_BEHIND of it, the old sum comes back once. */
+ * is lost. That is at most one packet per core, cell and tick, and makes a rate read too low by less than their share of
+ * a tick's packets; a compare-and-exchange would lose this packet instead, and costs three times as much as the rest of a row. A clock that
+ * is behind the cell's by up to LPF_BEHIND ticks, about tau (another core's; a capture out of order) adds without a decay, so that a rate reads at most
+ * twice too high. One that is farther behind was set back: the cell restarts, since it would stay constant until the clock had caught up. Ticks
+ * wrap after 2^32 of them (78 hours): a cell that was not accessed for as long and is within LPF_BEHIND of it returns the old sum once. */
 #pragma once
 
 #include "register.h"
@@ -39,7 +39,7 @@ static __always_inline __u32 lpf_tick(__u64 now)
 	return now >> lpf_shift;
 }
 
-/* Adds x to a cell and returns what it holds then. */
+/* Adds x to a cell and returns its new value. */
 static __always_inline __u32 lpf_add(struct lpf_cell *cell, __u32 tick, __u32 x)
 {
 	__u64 *word = (__u64 *)cell, old = READ_ONCE(*word), value;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which packets ask, which answer, and what both carry: the matching rules of the fridge and of its baselines.
+/* Which packets are requests, which are responses, and what both contain: the matching rules of the fridge and of its baselines.
  *
- * A request and its response get the same question: the flow turned the way the request went, and a
- * discriminator that only the two of them have. Zheng et al. (fridges, section 2.1) match handshakes; their data set
+ * A request and its response have the same question: the flow in the direction of the request, and a
+ * discriminator that only these two share. Zheng et al. (fridges, section 2.1) match handshakes; their data set
  * of section 5 matches data with the acknowledgement that it expects. The oracle that checks these rules from
  * the outside is userspace/fridge/delay. */
 #pragma once
@@ -34,14 +34,14 @@ const volatile _Bool match_finals = 0; /* tcp-handshake: the ACK that ends a han
 
 enum role { ROLE_NONE, ROLE_REQUEST, ROLE_RESPONSE, ROLE_FINAL, ROLE_UPDATE };
 
-/* What a packet is to a matching algorithm. */
+/* The role of a packet for a matching algorithm. */
 struct question {
 	__u64 disc; /* what distinguishes the requests of one flow */
 	__u8 role;
-	__u8 reverse; /* the request went the other way */
+	__u8 reverse; /* the request has the other direction */
 };
 
-/* Where a question leads: independent bits, equal for a request and its response. */
+/* Where a question is stored: independent bits, equal for a request and its response. */
 struct match_hashes {
 	__u32 id;   /* names the request; never 0 */
 	__u32 slot;
@@ -55,7 +55,7 @@ static __always_inline void ask(struct question *q, __u8 role, __u8 reverse, __u
 	q->disc = disc;
 }
 
-/* SYN and SYN-ACK are known by these two bits alone: ECN handshakes carry further ones. */
+/* SYN and SYN-ACK are identified by these two bits alone: ECN handshakes set further ones. */
 static __always_inline void ask_handshake(struct question *q, const struct phv *phv)
 {
 	__u8 flags = phv->tcp_flags & (TCP_SYN | TCP_ACK);
@@ -70,7 +70,7 @@ static __always_inline void ask_handshake(struct question *q, const struct phv *
 		ask(q, ROLE_FINAL, 0, phv->seq);
 }
 
-/* Is this packet a request, by direction or, where both are seen, by payload? */
+/* Is this packet a request, by direction or, if both directions are seen, by payload? */
 static __always_inline int asks(const struct phv *phv)
 {
 	if (match_side == SIDE_ANY)
@@ -121,7 +121,7 @@ static __always_inline void ask_echo(struct question *q, const struct phv *phv)
 		ask(q, ROLE_RESPONSE, 1, phv->seq);
 }
 
-/* One question for a whole connection: whoever has the smaller endpoint hash is first. */
+/* One question for a whole connection: the smaller endpoint hash is first. */
 static __always_inline void ask_duration(struct question *q, const struct phv *phv)
 {
 	__u8 reverse;
@@ -157,7 +157,7 @@ static __always_inline void classify(struct question *q, const struct phv *phv)
 		ask_duration(q, phv);
 }
 
-/* lucky: somebody looks at h->luck, which costs another mix. */
+/* lucky: the caller uses h->luck, which costs another mix. */
 static __always_inline void match_hash(struct match_hashes *h, const struct phv *phv, const struct question *q, int lucky)
 {
 	struct hash_input in;

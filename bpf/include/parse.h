@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The parser: one walk over the headers of a packet into the vector.
+/* The parser: one pass over the headers of a packet into the vector.
  *
  * Ethernet or L3-only; up to three VLAN tags; PPPoE session; MPLS to an IP payload; IPv4 with options and
  * fragments; IPv6 with at most EXT_HEADERS extension headers (AH and fragments among them); TCP, UDP, ICMP echo.
  * With parse_decaps one level of VXLAN, GENEVE, GRE, IPIP or 6in4 is followed and the inner headers become the
- * vector (len stays what was on the wire). Lengths come from the IP header, never from what was captured; a total
+ * vector (len stays the length on the wire). Lengths are from the IP header, never from the captured length; a total
  * length of 0 (segmentation offload) falls back to the packet's own length, a jumbo payload option is read. A payload ends
  * with its packet, whatever the IP header claims: payload_bytes().
  *
- * Whatever stops the walk is returned as a reason and counted. The addresses of a packet whose transport could
- * not be read stay valid (PHV_IP without PHV_PORTS). */
+ * Whatever stops parsing is returned as a reason and counted. The addresses of a packet whose transport could
+ * not be parsed stay valid (PHV_IP without PHV_PORTS). */
 #pragma once
 
 #include "phv.h"
@@ -27,7 +27,7 @@ enum parse_reason {
 	PARSE_REASONS
 };
 
-/* --decap. A constant, because a tunnel's inside is most of what the verifier walks: 474,000 instructions at TC with it, 62,000 without. */
+/* --decap. A constant, because a tunnel's inside is most of what the verifier processes: 474,000 instructions at TC with it, 62,000 without. */
 const volatile _Bool parse_decaps = 0;
 
 #define VLAN_TAGS 3
@@ -35,11 +35,11 @@ const volatile _Bool parse_decaps = 0;
 #define EXT_HEADERS 8
 #define TCP_OPTIONS 20 /* options looked at before the walk for a timestamp gives up */
 
-/* Headers begin before this offset, so that every header ends within REPLAY_SNAP bytes. */
+/* Headers start before this offset, so that every header ends within REPLAY_SNAP bytes. */
 #define PARSE_LIMIT 1984
 _Static_assert(PARSE_LIMIT <= 0x7ff, "settle() cuts offsets to eleven bits");
 
-/* Where the headers are. Offsets are from data; off is the cursor. */
+/* Positions of headers. Offsets are from data; off is the cursor. */
 struct packet {
 	void *data;
 	void *end;
@@ -53,8 +53,8 @@ struct packet {
 	__u8 version;   /* of the IP header at the cursor: 4, 6, or 0 */
 };
 
-/* Bytes at the cursor, or leave with the reason. A program that may not point into the packet defines PARSE_COPIES: it gets each
- * header as a copy, and none of what is asked for beyond headers. */
+/* Bytes at the cursor, or return with the reason. A program without direct packet access defines PARSE_COPIES: it gets each
+ * header as a copy, and nothing requested beyond headers. */
 #ifdef PARSE_COPIES
 #define PARSE_POINTS 0
 #define HEADER(pkt, type, name)                                                                       \
@@ -70,7 +70,7 @@ struct packet {
 		return PARSE_TRUNCATED
 #endif
 
-/* The verifier would walk what follows once for every offset that can lead there; after this it is one state. The mask
+/* The verifier would process the following code once for every possible offset; after this it is one state. The mask
  * changes nothing that passes the check: before Linux 6.8 a copy of the offset that the compiler spilled before the check
  * stays unbounded, and is bounded here whatever its source. */
 #define settle(pkt)                                                                                   \
@@ -81,8 +81,8 @@ struct packet {
 		asm volatile("%0 &= 0x7ff" : "+r"((pkt)->off));                                       \
 	} while (0)
 
-/* Bytes of the whole packet, >= end - data. Asking for those of fragments costs as much as the rest of the parser, so
- * only packets ask whose headers do not hold their length. */
+/* Bytes of the whole packet, >= end - data. For a buffer with fragments this costs as much as the rest of the parser, so
+ * it is only called for packets whose headers do not contain their length. */
 static __always_inline __u32 packet_size(const struct packet *pkt)
 {
 	return pkt->frags ? bpf_xdp_get_buff_len(pkt->frags) : pkt->size;
@@ -203,7 +203,7 @@ static __always_inline int parse_pppoe(struct packet *pkt)
 	return PARSED;
 }
 
-/* The version nibble at the cursor stands for an ethertype that is not there. */
+/* The version nibble at the cursor replaces the missing ethertype. */
 static __always_inline int parse_nibble(struct packet *pkt)
 {
 	HEADER(pkt, __u8, first);
@@ -243,11 +243,11 @@ static __always_inline int parse_ethernet(struct phv *phv, struct packet *pkt)
 	return PARSED;
 }
 
-/* Neighbouring fields as one word: who reads the word soon after this finds it in the store buffer. */
+/* Adjacent fields as one word: a load of the word soon after this is forwarded from the store buffer. */
 typedef __u32 __attribute__((may_alias)) word32;
 typedef __u64 __attribute__((may_alias)) word64;
 
-/* ports: where a transport header begins. */
+/* ports: start of a transport header. */
 static __always_inline void set_ports(struct phv *phv, const void *ports)
 {
 	*(word32 *)&phv->dport = bpf_ntohl(*(const word32 *)ports);
@@ -255,7 +255,7 @@ static __always_inline void set_ports(struct phv *phv, const void *ports)
 
 static __always_inline void set_family(struct phv *phv, __u8 family)
 {
-	/* what an outer header set ends with it */
+	/* fields that an outer header set are reset with it */
 	phv->family = family;
 	phv->valid = (phv->valid & (PHV_VLAN | PHV_TUNNEL | PHV_EGRESS | PHV_AGGREGATE)) | PHV_IP;
 	phv->sport = 0;
@@ -373,7 +373,7 @@ static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
 	return is_extension(phv->proto) ? PARSE_EXTENSION_CHAIN : PARSED;
 }
 
-#define JUMBO_MIN 65536      /* what fits into the length field must stand there: RFC 2675, section 3 */
+#define JUMBO_MIN 65536      /* what fits into the length field must be in it: RFC 2675, section 3 */
 #define JUMBO_END (1U << 31) /* no link is that long, and lengths with headers stay in 32 bits */
 
 /* Payload length 0: a jumbo payload option first in a hop-by-hop header, a packet that ends here, or segmentation
@@ -456,8 +456,8 @@ static __always_inline void parse_tsopt(struct phv *phv, struct packet *pkt, __u
 	}
 }
 
-/* Payload after a transport header at the cursor: what the IP header promises, but no byte that was not on the wire. A
- * packet that is shorter than its IP header claims is dropped by its receiver, so that nothing beyond it was sent. */
+/* Payload after a transport header at the cursor: the IP header's length, limited to the bytes on the wire. A
+ * packet that is shorter than its IP header states is dropped by its receiver, so nothing beyond it was sent. */
 static __always_inline __u32 payload_bytes(const struct packet *pkt, __u32 header)
 {
 	__u32 promised = pkt->l4len - header, front = pkt->off + header, whole = pkt->size;
@@ -500,7 +500,7 @@ static __always_inline void parse_dns(struct phv *phv, const __be16 *dns)
 	phv->valid |= dns[1] & bpf_htons(0x8000) ? PHV_APP_RESPONSE : PHV_APP_REQUEST;
 }
 
-/* RFC 5905: a server's answer carries the client's transmit timestamp as its origin timestamp. */
+/* RFC 5905: a server's answer contains the client's transmit timestamp as its origin timestamp. */
 static __always_inline void parse_ntp(struct phv *phv, const __be32 *ntp)
 {
 	__u8 mode = *(const __u8 *)ntp & 7;
@@ -519,7 +519,7 @@ static __always_inline int is_port(const struct phv *phv, __u16 port)
 	return phv->sport == port || phv->dport == port;
 }
 
-/* What a chain asks for of a UDP message: its bytes, or 0. */
+/* What a chain requests of a UDP message: its number of bytes, or 0. */
 static __always_inline __u32 dns_asked(const struct phv *phv)
 {
 	return (phv->needs & NEED_DNS) && is_port(phv, PORT_DNS) && phv->payload >= DNS_HEADER ? DNS_HEADER : 0;
@@ -549,7 +549,7 @@ static __always_inline void parse_rtp(struct phv *phv, const __u8 *rtp)
 	phv->valid |= PHV_RTP;
 }
 
-/* What a payload begins with, of 8 or 32 bytes. */
+/* The first 8 or 32 bytes of a payload, hashed. */
 #define BEGIN_SHORT 8
 #define BEGIN_LONG 32
 
@@ -690,8 +690,8 @@ static __always_inline int plain_ipv6(struct phv *phv, struct packet *pkt, __u32
 	return 1;
 }
 
-/* What nearly all packets are: Ethernet, IPv4 without options or IPv6 without extension headers, and TCP or UDP, whole. All is in a place
- * that is known beforehand, which saves half of the walk. False, and nothing is written, if the packet is another, or is wrong below
+/* Nearly all packets: Ethernet, IPv4 without options or IPv6 without extension headers, and TCP or UDP, whole. All fields are at
+ * constant offsets, which saves half of the parser's cost. False, and nothing is written, if the packet is another, or is wrong below
  * its transport header. */
 static __always_inline int parse_plain(struct phv *phv, struct packet *pkt, __u32 *total)
 {
@@ -762,7 +762,7 @@ static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int 
 	if (parse_tunnel(phv, pkt) || !pkt->ethertype)
 		return reason;
 	settle(pkt);
-	/* from here on the vector is the inner packet's, of which nothing is known yet */
+	/* from here on the vector is the inner packet's, and its fields are not set yet */
 	phv->valid = (phv->valid & (PHV_VLAN | PHV_EGRESS | PHV_AGGREGATE)) | PHV_TUNNEL;
 	phv->payload = 0;
 	if (pkt->ethertype == ETH_BRIDGED) {
@@ -775,7 +775,7 @@ static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int 
 	return inner;
 }
 
-/* The whole walk. pkt: data, end and size are set, off is 0; l3_only: an IP header is first. */
+/* The complete parser. pkt: data, end and size are set, off is 0; l3_only: an IP header is first. */
 static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_only)
 {
 	__u32 total = 0;
@@ -807,7 +807,7 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 	return reason;
 }
 
-/* For an entry program that hashes addresses itself: what is not found is nothing, and not the last packet's. */
+/* For an entry program that hashes addresses itself: fields that are not set are 0, and not the last packet's. */
 static __always_inline void parse_reset_addresses(struct phv *phv)
 {
 	__builtin_memset(phv->src, 0, sizeof(phv->src));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The packet header vector: what one parse leaves for every algorithm of the chain.
+/* The packet header vector: the result of parsing, for every algorithm of the chain.
  *
- * It is one per-CPU element, written afresh by the entry program for each packet and read by the tail-called
+ * It is one per-CPU element, written by the entry program for each packet and read by the tail-called
  * algorithms; no program runs twice on one CPU at a time (XDP and TC run with bottom halves off, a chain is
- * one run). Nothing in it outlives the packet. Go's form of this struct is generated from it: maps.PHV. */
+ * one run). Nothing in it is kept after the packet. Go's form of this struct is generated from it: maps.PHV. */
 #pragma once
 
 #include "base.h"
@@ -26,7 +26,7 @@ enum phv_valid {
 	PHV_QNAME = 1 << 14,     /* qname (only when asked for: NEED_QNAME) */
 };
 
-/* What an algorithm asks the parser for beyond the fixed headers; the loader ORs them together. */
+/* What an algorithm requests from the parser beyond the fixed headers; the loader ORs them together. */
 enum phv_need {
 	NEED_TSOPT = 1 << 0,
 	NEED_DNS = 1 << 1,
@@ -38,8 +38,8 @@ enum phv_need {
 enum tcp_flag { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16, TCP_URG = 32 };
 
 struct phv {
-	__u64 now;       /* ns; 0 until somebody asks: clock.h */
-	__u64 ep_src;    /* 64 bits of (src, sport, proto); 0 until somebody asks: hash.h */
+	__u64 now;       /* ns; 0 until it is read: clock.h */
+	__u64 ep_src;    /* 64 bits of (src, sport, proto); 0 until they are used: hash.h */
 	__u64 ep_dst;    /* the same of (dst, dport) */
 	__u32 src[4];    /* network order; IPv4 as ::ffff:a.b.c.d */
 	__u32 dst[4];
@@ -78,15 +78,15 @@ struct phv {
 	__u16 slice;     /* whose share of a link the packet takes: written by the algorithm that looks it up */
 	__u64 carry[2];  /* what a recirculated packet carries to its second pass */
 	/* the way through a host's queue: trace.h */
-	__u64 enqueued;  /* at the start of transmission: ns, when the packet was handed to its queue; 0 where nobody knows. now is its departure */
-	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
+	__u64 enqueued;  /* at the start of transmission: ns, when the packet was enqueued; 0 if not known. now is its departure */
+	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and if not requested */
 	__u32 steer;     /* what is to become of skb->mark, skb->priority or skb->tstamp: verdict.h */
 	__u8 steering;   /* enum steering */
-	__u16 window;    /* TCP: as it stands in the header, not scaled; host order */
-	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
+	__u16 window;    /* TCP: as in the header, not scaled; host order */
+	__u64 begin;     /* UDP: hash of the payload's first bytes (only on request: NEED_BEGIN), 0 if there are fewer than eight */
 };
 
-/* Scratch: one element a CPU, no state between packets. */
+/* Scratch: one element per CPU, no state between packets. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
@@ -106,11 +106,11 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 	return (phv->valid & bits) == bits;
 }
 
-/* The last bit of enum phv_valid: seq holds the sequence number of what looks like RTP (only when asked for). */
+/* The last bit of enum phv_valid: seq is the sequence number of what looks like RTP (only on request). */
 #define PHV_RTP (1 << 15)
 #define NEED_RTP (1 << 5)
 
-/* enqueued, flow and queue at the start of transmission, which the loader then attaches to: trace.h. */
+/* enqueued, flow and queue at the start of transmission, to which the loader then attaches: trace.h. */
 #define NEED_QUEUE (1 << 6)
 
 /* begin of UDP packets. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The name that a DNS message asks for, as 64 bits of hash (NEED_QNAME).
+/* The name in a DNS question, as 64 bits of hash (NEED_QNAME).
  *
- * Only the first question counts, as everybody sends one. Its name is labels of 1 to 63 bytes, each after its length, 255
+ * Only the first question counts, since senders send only one. Its name is labels of 1 to 63 bytes, each after its length, 255
  * bytes with the empty label that ends it (RFC 1035, section 3.1); upper and lower case are the same name (RFC 4343). A name
- * that does not end within the message, or is compressed, leaves the vector without one: there is nothing in front of the
- * first question that it could refer to. Bytes are fetched by a helper, so that it does not matter where the buffer has them.
+ * that does not end within the message, or is compressed, is not stored in the vector: before the
+ * first question there is nothing that it could refer to. A helper copies the bytes, so that their position in the buffer does not matter.
  *
- * Until then phv->qname holds the offset of UDP's payload. What the verifier reads from there it knows nothing of, so that the walk
- * over the name is looked at once, and not once for each way through the parser. */
+ * Until then phv->qname is the offset of UDP's payload. The verifier has no bounds for bytes read from there, so that it processes the loop
+ * over the name once, and not once for each path through the parser. */
 #pragma once
 
 #include "phv.h"
@@ -19,7 +19,7 @@
 #define QNAME_LABELS 128
 #define QNAME_COUNTS 8 /* bytes of the message's header in front of the name that hold how many questions there are */
 
-/* A DNS message from its fifth byte on, so that the name begins at a word. */
+/* A DNS message from its fifth byte on, so that the name starts at a word. */
 struct qname {
 	__be16 questions, answers, authorities, more;
 	union {
@@ -28,7 +28,7 @@ struct qname {
 	};
 };
 
-/* The most bytes of a name that a message at offset at of a packet of whole bytes can have; 0 when it can have none. */
+/* The maximum length of a name in a message at offset at of a packet of whole bytes; 0 if there cannot be one. */
 static __always_inline __u32 qname_room(const struct phv *phv, __u32 at, __u32 whole)
 {
 	__u32 bytes = phv->payload;
@@ -43,8 +43,8 @@ static __always_inline __u32 qname_room(const struct phv *phv, __u32 at, __u32 w
 	return bytes < QNAME_BYTES ? bytes : QNAME_BYTES;
 }
 
-/* How much of the message to fetch for bytes of its name, from the counts on; 0: nothing. Two bounds, each on its own: before 6.8
- * the verifier learns nothing from "not zero". */
+/* How much of the message to copy for bytes of its name, from the counts on; 0: nothing. Two separate bounds: before 6.8
+ * the verifier derives nothing from "not zero". */
 static __always_inline __u64 qname_fetch(__u32 bytes)
 {
 	__u64 size = (__u64)bytes + QNAME_COUNTS;
@@ -56,7 +56,7 @@ static __always_inline __u64 qname_fetch(__u32 bytes)
 	return size > QNAME_COUNTS ? size : 0;
 }
 
-/* Bytes of the name at the start of a buffer that holds bytes of the message; 0 when it is none. */
+/* Bytes of the name at the start of a buffer with bytes of the message; 0 if it is invalid. */
 static __always_inline __u32 qname_length(const struct qname *name, __u32 bytes, __u64 any)
 {
 	__u64 at = 0;
@@ -77,7 +77,7 @@ static __always_inline __u32 qname_length(const struct qname *name, __u32 bytes,
 	return 0;
 }
 
-/* Eight letters at a time to lower case; lengths, below 64, are no letters. */
+/* Converts eight letters at a time to lower case; lengths, below 64, are no letters. */
 static __always_inline __u64 qname_lower(__u64 w)
 {
 	__u64 low = w & 0x7f7f7f7f7f7f7f7fULL;
@@ -102,7 +102,7 @@ static __always_inline __u64 qname_hash(const struct qname *name, __u32 length)
 	return h;
 }
 
-/* The name in a message of which the buffer holds bytes, zeros after them. */
+/* The name in a message of which the buffer contains bytes, followed by zeros. */
 static __always_inline void qname_set(struct phv *phv, const struct qname *name, __u32 bytes)
 {
 	__u64 any = phv->needs;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Recirculation: a second pass of the algorithm that asks for it, as a switch sends a clone back through its
- * pipeline (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that every
- * packet earns a share of, and every pass or refusal is counted. What the second pass needs travels in phv->carry.
+/* Recirculation: a second pass of the algorithm that requests it, as a switch sends a clone back through its
+ * pipeline (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, sections 2.2 and 3.3.3). At most one per packet (phv->pass), within a budget that every
+ * packet adds a share to, and every pass or refusal is counted. The data for the second pass are in phv->carry.
  *
- * loader/pisa accepts a tail call into a "pisa:recirculation" array only where the path has compared phv->pass
+ * loader/pisa accepts a tail call into a "pisa:recirculation" array only if the path has compared phv->pass
  * with 0, has written 1 to it, and has branched on a word of the "pisa:budget" array. */
 #pragma once
 
@@ -20,9 +20,9 @@ struct recirc_budget_t {
 
 #define RECIRC_PASS (1 << 16)
 
-/* A replay can hold second passes back, as a long pipeline does: phv->pass then is the slot + RECIRC_ASKED when the packet
- * has left the chain, and the replay driver (bpf/replay) starts the pass after so many other packets. The chain has one
- * algorithm that recirculates then (userspace/session/delay.go). */
+/* A replay can delay second passes, as a long pipeline does: phv->pass then is the slot + RECIRC_ASKED when the packet
+ * has left the chain, and the replay driver (bpf/replay) starts the pass after so many other packets. Then only one algorithm of the
+ * chain recirculates (userspace/session/delay.go). */
 #define RECIRC_ASKED 3
 
 const volatile _Bool recirc_deferred = 0;
@@ -34,15 +34,15 @@ struct {
 	__uint(max_entries, CHAIN_SLOTS);
 } recirc_budget SEC(".maps") TAG("pisa:budget") TAG("xdpmon:shared");
 
-/* Is this the second pass of the program that runs? phv->pass: 0 while nobody has recirculated the packet, 1 in the
+/* Is this the second pass of the current program? phv->pass: 0 if no algorithm has recirculated the packet, 1 in the
  * second pass, 2 in the algorithms after it. */
 static __always_inline int second_pass(const struct phv *phv)
 {
 	return phv->pass == 1;
 }
 
-/* Ends this pass and starts the second one in the same slot; returns when that is not granted. wanted: whether
- * this packet asks for one; every packet earns. */
+/* Ends this pass and starts the second one in the same slot; returns if that is refused. wanted: whether
+ * this packet requests one; every packet adds to the budget. */
 static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots, int wanted)
 {
 	__u32 slot = (__u32)phv->next - 1, own = slot & (CHAIN_SLOTS - 1);
@@ -73,8 +73,8 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 	asm volatile("" ::: "memory"); /* an empty slot: chain_next() reads phv->next again, so that no copy of it is made for what is known here */
 }
 
-/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds second_pass()). earns: whether every packet
- * earns a share of a pass, or only those that ask: for one that asks seldom by itself, and whose share is all that ask. */
+/* As ALGORITHM(), for a body that returns true if it requests a second pass (which finds second_pass()). earns: whether every packet
+ * adds to the budget, or only those that request: for an algorithm that requests rarely, and whose requests are all granted. */
 #define ALGORITHM_PASSES(name, earns)                                                                 \
 	static __always_inline int name##_run(struct phv *phv);                                       \
 	SEC("xdp.frags") int name##_xdp(struct xdp_md *ctx)                                           \

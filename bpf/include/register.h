@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Register arrays under the memory rules of a PISA switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 2.2; docs/memory-rules.md).
  *
- * Every word that outlives a packet is declared with one of the macros below. They tag the map, and
+ * Every word that is kept after a packet is declared with one of the macros below. They tag the map, and
  * loader/pisa proves from the tags and the compiled instructions that a program keeps the rules: one
- * element of an array a packet, stages in increasing order, one read-modify-write that ends before a
+ * element of an array per packet, stages in increasing order, one read-modify-write that ends before a
  * later stage is touched, at most 64 bits, at most two conditions and no product inside.
  *
- * REGISTER         shared by all cores; what a later packet reads back. Update it with one atomic
+ * REGISTER         shared by all cores; read back by later packets. Update it with one atomic
  *                  operation, or with one aligned store of the whole word.
- * REGISTERS        several arrays of one stage, side by side in one map because every packet asks them at one place: one lookup for all.
- *                  Each of them keeps the rules by itself; which one is touched has to be seen in the instruction.
+ * REGISTERS        several arrays of one stage in one map, because every packet accesses them at the same index: one lookup for all.
+ *                  Each of them keeps the rules by itself; the instruction must show which one is accessed.
  * REGISTERS_PERCPU_BANKED  the same per CPU with two banks, and each array in a stage of its own: the words of a record.
  * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
- * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever sees
+ * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever reads
  *                  half of another core's record. Every core runs the algorithm over its share of the packets, and the
- *                  program's header states how userspace merges what they found.
+ *                  program's header states how userspace merges the results.
  * TALLY            per CPU and banked: only userspace reads it (histograms, sums), which adds the CPUs.
- * COUNTERS         per CPU and banked: one element a bank holding all counts of a program. Not a
+ * COUNTERS         per CPU and banked: one element per bank with all counters of a program. Not a
  *                  register: counters are statistics of the program, read by userspace only.
  * TABLE            written by userspace, read-only to programs (correction tables, rules).
  *
- * Each register and tally comes with `const volatile __u32 NAME_entries`, the entries of one bank, set by
+ * Each register and tally has `const volatile __u32 NAME_entries`, the entries of one bank, set by
  * the loader together with the map's size. A bank b of it occupies [b * entries, (b + 1) * entries). */
 #pragma once
 
@@ -34,7 +34,7 @@
 		__uint(max_entries, n);                                                               \
 	} name SEC(".maps")
 
-/* A map that is sized when it is loaded, with elements for a stage. */
+/* A map that is sized when it is loaded, with elements of a stage. */
 #define STAGED_MAP(name, kind, role, stage, t, entries, n)                                            \
 	const volatile __u32 name##_entries = entries;                                                \
 	ARRAY_MAP(name, kind, t, n) TAG("pisa:" role) TAG("pisa:stage=" STR(stage))
@@ -47,7 +47,7 @@
 	ELEMENT(t);                                                                                   \
 	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, t, n, n)
 
-/* many: how many arrays; names: of each, with commas between. An element of the map is `struct name_t { t of[many]; }`. */
+/* many: number of arrays; names: of each, separated by commas. An element of the map is `struct name_t { t of[many]; }`. */
 #define REGISTERS(name, stage, t, n, many, names)                                                     \
 	ELEMENT(t);                                                                                   \
 	struct name##_t {                                                                             \
@@ -56,7 +56,7 @@
 	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, struct name##_t, n, n) TAG("pisa:arrays=" names)
 
 /* names: of each with its stage after it, as "a@1,b@3": an array of a later stage is touched later, by the same lookup. Userspace may cut off arrays from the
- * end that a configuration has no use for (maps.SetWords). */
+ * end that a configuration does not use (maps.SetWords). */
 #define REGISTERS_PERCPU_BANKED(name, t, n, many, names)                                              \
 	ELEMENT(t);                                                                                   \
 	struct name##_t {                                                                             \
@@ -79,7 +79,7 @@
 	STAGED_MAP(name, BPF_MAP_TYPE_PERCPU_ARRAY, "tally", stage, t, n, 2 * (n)) TAG("pisa:banked")
 
 /* counts: number of 64-bit counts. An element is `struct { __u64 c[counts]; }`; index it by an enum
- * whose names userspace knows too. */
+ * that userspace also uses. */
 #define COUNTERS(name, counts)                                                                        \
 	struct name##_t {                                                                             \
 		__u64 c[counts];                                                                      \
@@ -95,17 +95,17 @@
 		__uint(map_flags, BPF_F_RDONLY_PROG);                                                 \
 	} name SEC(".maps") TAG("pisa:table")
 
-/* The one way to reach an element: a pointer to it, or NULL past the end. One call for an array a packet. */
+/* The only access to an element: a pointer to it, or NULL past the end. One call per array and packet. */
 #define reg_at(name, index)                                                                           \
 	({                                                                                            \
 		__u32 key_ = (index);                                                                 \
 		bpf_map_lookup_elem(&name, &key_);                                                    \
 	})
 
-/* The element of a banked array in the bank that this packet belongs to. */
+/* The element of a banked array in this packet's bank. */
 #define reg_bank(name, phv, index) reg_at(name, (phv)->bank * name##_entries + (index))
 
-/* The counters of this packet's bank; NULL never happens but the verifier wants it looked at. */
+/* The counters of this packet's bank; never NULL, but the verifier requires the check. */
 #define counters_of(name, phv) ((struct name##_t *)reg_at(name, (phv)->bank))
 
 /* Words shared by cores: whole-word operations only. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What stands in front of a replayed packet (data_meta): the virtual clock and what the capture knows. */
+/* Metadata in front of a replayed packet (data_meta): the virtual clock and data of the capture. */
 #pragma once
 
 #include "base.h"
@@ -10,7 +10,7 @@ struct replay_meta {
 	__u64 time;     /* ns, never 0 */
 	__u32 len;      /* bytes on the wire */
 	__u32 coin;     /* seed of this packet's coin, never 0 */
-	__u64 enqueued; /* ns: when the packet was handed to the queue that it now leaves; 0 where nobody knows */
+	__u64 enqueued; /* ns: when the packet entered the queue that it now leaves; 0 if not known */
 	__u32 ifindex;
 	__u16 queue;
 	__u16 shape; /* bytes that the capture holds, and flags; the buffer is never shorter than 14 */

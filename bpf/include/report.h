@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Rare reports to userspace, as a switch sends digests: one ring for all cores, read by polling (maps/ring.go), so that a
- * report never wakes anybody up. A full ring refuses reports; the program counts them. */
+ * report causes no wakeup. A full ring refuses reports; the program counts them. */
 #pragma once
 
 #include "base.h"
@@ -12,5 +12,5 @@
 		__uint(max_entries, bytes);                                                           \
 	} name SEC(".maps")
 
-/* Sends a record; false when the ring is full. */
+/* Sends a record; false if the ring is full. */
 #define ring_send(name, record) (bpf_ringbuf_output(&name, record, sizeof(*(record)), BPF_RB_NO_WAKEUP) == 0)

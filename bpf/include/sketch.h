@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Count Sketch (Charikar, Chen, Farach-Colton 2002) of five rows whose estimate the data plane itself can test.
+/* Count Sketch (Charikar, Chen, Farach-Colton 2002) of five rows, whose estimate the data plane itself can compare with a limit.
  *
  * A flow of value v adds +v or -v to one cell of each row; the median of the five signed cells estimates it. With B columns
- * a cell's error has the variance F2 / B, F2 the sum of the squares of all flows' values, so it stands or falls with the
- * largest flows: what does not end in a finished event must not enter (docs/lean.md).
+ * a cell's error has the variance F2 / B, F2 the sum of the squares of all flows' values, so it depends on the
+ * largest flows: only values of finished events must be added (docs/lean.md).
  *
  * The rows are shared words with atomic additions, because the sum is read back: the median is at least a limit exactly if
  * three of the five rows are. So a packet counts the rows that reach the limit, and no row is sorted. Cells are
  * two's complement modulo 2^32.
  *
- * Every row takes 16 bits of hash: 15 of index, one of sign. Two banks: a window's sums. */
+ * Every row uses 16 bits of hash: 15 for the index, one for the sign. Two banks: a window's sums. */
 #pragma once
 
 #include "register.h"
@@ -27,7 +27,7 @@
 	REGISTER_BANKED(name##_3, s3, __u32, n);                                                      \
 	REGISTER_BANKED(name##_4, s4, __u32, n)
 
-/* Where a flow lies in a sketch and in a Bloom filter. */
+/* Positions of a flow in a sketch and in a Bloom filter. */
 struct sketch_place {
 	__u64 rows; /* 16 bits each: rows 0 to 3 */
 	__u64 rest; /* 16 bits each: row 4, then bloom.h's two */
@@ -45,7 +45,7 @@ static __always_inline __s32 sketch_signed(__u32 bits, __s32 value)
 	return (value ^ flip) - flip;
 }
 
-/* Adds a value to one row and returns the row's estimate of the flow now. */
+/* Adds a value to one row and returns the row's new estimate of the flow. */
 #define SKETCH_ADD(name, row, phv, at, value)                                                         \
 	({                                                                                            \
 		__u32 bits_ = sketch_bits(at, row);                                                   \

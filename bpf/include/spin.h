@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Random numbers for programs that throw a coin for nearly every packet: bpf_get_prandom_u32 costs 15 ns, a step of a
- * generator of its own 4.
+/* Random numbers for programs that draw a coin for nearly every packet: bpf_get_prandom_u32 costs 15 ns, a step of a
+ * local generator 4.
  *
- * Live, every CPU has a xorshift32 generator (Marsaglia 2003), finished by a multiplication. It starts from the kernel's
- * generator, and takes a new start from there after 256 throws on average: a start is due when the low byte is 0, so also
- * when the state is 0, which it is at first and must not stay. In a replay it is the packet's seeded coin (coin.h).
+ * Live, every CPU has a xorshift32 generator (Marsaglia 2003), finished by a multiplication. It is seeded from the kernel's
+ * generator, and again after 256 draws on average: a new seed is due when the low byte is 0, so also
+ * when the state is 0, as it is initially and must not stay. In a replay it is the packet's seeded coin (coin.h).
  *
- * The state is no memory of the algorithm: it stands for the random number generator of a switch. loader/pisa proves that
- * nothing goes into it but its own output and of bpf_get_prandom_u32. */
+ * The state is no memory of the algorithm: it replaces the random number generator of a switch. loader/pisa proves that
+ * only its own output and that of bpf_get_prandom_u32 are stored in it. */
 #pragma once
 
 #include "coin.h"

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The way of a packet through a queue of this host: carried, not matched.
+/* A packet's time in a queue of this host: carried in the packet, not matched.
  *
- * TC egress writes when a packet is handed to the queue, and its flow hash, into the words of its control block that the queue
- * leaves alone; the start of transmission (trace point net_dev_start_xmit) reads them there. So a packet is its own record: no
+ * TC egress writes the time of enqueueing and the flow hash into the words of the packet's control block that the queue
+ * does not use; the start of transmission (trace point net_dev_start_xmit) reads them there. So a packet is its own record: no
  * table, no digest, and a copy made by segmentation has the words of its original. On a switch these are bridged headers
  * (ConQuest: Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, chapter 5).
  *
- * The control block has 20 bytes that belong to whatever queueing discipline holds the packet. Their kinds write the first 8 or
- * 16 of them (loader/qdisc has the list), and what follows stays:
+ * The control block has 20 bytes that belong to the queueing discipline that has the packet. Each kind writes the first 8 or
+ * 16 of them (list: loader/qdisc), and the rest is unchanged:
  *
  *	CARRY_WORDS  12 bytes: 48 bits of the time, the flow hash, 16 bits of tag
  *	CARRY_TICK    4 bytes: 22 bits of 1,024 ns and 10 bits of tag; the flow hash is calculated again at transmission
  *
- * The tag depends on the time, the hash, the interface and a secret. Words of somebody else, of another interface or of an
- * earlier way of the same buffer have the right one by a chance of 2^-16 (2^-10), are counted, and show no algorithm a packet.
- * The longest delay is 2^47 ns, or 4.29 s in the short form, after which a delay is too short by a multiple of that.
+ * The tag depends on the time, the hash, the interface and a secret. Words written by others, for another interface, or in an
+ * earlier passage of the same buffer have the right one with a chance of 2^-16 (2^-10); the others are counted and not passed to algorithms.
+ * The longest delay is 2^47 ns, or 4.29 s in the short form; a longer delay reads too short by a multiple of that.
  *
- * A packet that did not pass TC egress (a socket that bypasses it, a console that sends from an interrupt) has no words and
- * never touches the vector: so it may run while a chain runs on this CPU. */
+ * A packet that did not pass TC egress (from a socket that bypasses it, or a console that sends in an interrupt) has no words and
+ * never uses the vector: so it may interrupt a chain on this CPU. */
 #pragma once
 
 #include "chain.h"
@@ -63,7 +63,7 @@ enum carry_found {
 	CARRY_STALE,   /* the tag is right, and the time is none that a packet of now can have */
 };
 
-/* words: the last three of the five. time: when the packet was handed to its queue. */
+/* words: the last three of the five. time: of enqueueing. */
 static __always_inline enum carry_found carry_unpack(const __u32 *words, __u8 form, __u32 ifindex, __u64 now, __u64 *time)
 {
 	__u64 known, age;
@@ -91,7 +91,7 @@ static __always_inline enum carry_found carry_unpack(const __u32 *words, __u8 fo
 	return CARRY_OURS;
 }
 
-/* The flow hash of phv->flow: directional, never 0. By one lane, since nobody asks for more bits of it. */
+/* The flow hash of phv->flow: directional, never 0. By one lane, since more bits are not needed. */
 static __always_inline __u32 carry_flow(const struct phv *phv)
 {
 	__u32 flow = hash_flow_one(phv, 0x71756575);
@@ -99,12 +99,12 @@ static __always_inline __u32 carry_flow(const struct phv *phv)
 	return flow + !flow;
 }
 
-/* Defines the program of an algorithm at the start of transmission, beside those of ALGORITHM() or ENFORCER():
+/* Defines the program of an algorithm at the start of transmission, in addition to those of ALGORITHM() or ENFORCER():
  *
  *	START_OF_TRANSMISSION(conquest) { ... reads *phv, touches registers, returns nothing ... }
  *
- * It sees a packet that leaves its queue: now is its departure, enqueued when it was handed over, queue its transmit queue, flow
- * what TC egress had in flow. An algorithm that has none is passed over. */
+ * It is called for a packet that leaves its queue: now is its departure, enqueued the time of enqueueing, queue its transmit queue, flow
+ * the value of flow at TC egress. Algorithms without such a program are skipped. */
 #define START_OF_TRANSMISSION(name)                                                                   \
 	static __always_inline void name##_sent(struct phv *phv);                                     \
 	SEC("tp_btf/net_dev_start_xmit") int name##_tp(__u64 *ctx)                                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What becomes of a packet when the chain has run. Drop beats mark beats pass; measuring algorithms leave it. What enforcers
- * decided is carried out once, by bpf/verdict, which loader/verdict.go puts after the last enforcer of a chain. */
+/* The fate of a packet after the chain. Drop overrides mark overrides pass; measuring algorithms do not change it. bpf/verdict, which loader/verdict.go
+ * puts after the last enforcer of a chain, executes the decision once. */
 #pragma once
 
 #include "phv.h"
@@ -13,7 +13,7 @@ static __always_inline void verdict_raise(struct phv *phv, __u8 v)
 		phv->verdict = v;
 }
 
-/* Another way out of the host: a class of its queue, a mark that routing and filters look at, or a time before which it must not leave, in ns after the
+/* A change of how the packet leaves the host: the class of its queue, a mark for routing and filters, or the earliest departure time, in ns after the
  * packet's time. A packet has one of them: the loader refuses a chain with two algorithms that steer. */
 enum steering { STEER_NONE = 0, STEER_MARK = 1, STEER_PRIORITY = 2, STEER_DEPART = 3 };
 
@@ -23,7 +23,7 @@ static __always_inline void verdict_steer(struct phv *phv, __u8 how, __u32 to)
 	phv->steering = how;
 }
 
-/* Is nobody to charge the packet any more? An enforcer that lets others' victims count would punish their senders twice. */
+/* Is the packet condemned, so that it must not be charged? An enforcer that charges packets dropped by others would punish their senders twice. */
 static __always_inline int condemned(const struct phv *phv)
 {
 	return phv->verdict == VERDICT_DROP;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The ways of PRECISION (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3): d register arrays of keys and counters, and who may enter.
+/* The ways of PRECISION (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3): d register arrays of keys and counters, and the admission of keys.
  *
- * An includer defines WAYS_NAME(x), the name of its arrays (x is w0 .. w3 of k00 .. k34 and c0 .. c3, and t), before it includes this.
+ * Before including this, define WAYS_NAME(x), the name of its arrays (x is w0 .. w3 of k00 .. k34 and c0 .. c3, and t).
  *
- * Ways are stacked (figure 3.1), at most four arrays a stage, and a program walks them in that order: words of way 0 in stages
+ * Ways are stacked (figure 3.1), at most four arrays per stage, and a program accesses them in that order: words of way 0 in stages
  * 1 to 5, of way 1 in 3 to 7, of way 2 in 5 to 9 and of way 3 in 6 to 10; counters in 6, 8, 10 and 11. Two ways of two words
- * (IPv4) have a stage for each array, which is what the memory of a stage holds at 65,536 entries. A way whose word differs is
- * not looked at again. Words and ways that a configuration does not use have one entry and no code. Deterministic
+ * (IPv4) have one stage per array, which is what the memory of a stage allows at 65,536 entries. A way whose word differs is
+ * not accessed again. Unused words and ways of a configuration have one entry and no code. Deterministic
  * admission counts turns in stage 12, which a Tofino 1 does not have.
  *
  * A stored counter is the value minus the initial one, so an empty array is the initial state; the initial value bounds the
- * share of second passes to 1/(initial + 1) (section 3.3.3). Whatever it is, N packets lead to sqrt(2 N E) second passes in E entries
- * at most on average, since an entry goes from v to v + 1 by one in v + 1 packets: where packets are few, 1 does no harm. So
- * with ways_adapts userspace sets it for every bank while that is closed, by what the last window came to (userspace/heavy).
+ * share of second passes to 1/(initial + 1) (section 3.3.3). Whatever it is, N packets cause at most sqrt(2 N E) second passes in E entries
+ * on average, since an entry goes from v to v + 1 by one in v + 1 packets: with few packets, 1 is cheap enough. So
+ * with ways_adapts userspace sets it for every bank while that is closed, by the load of the last window (userspace/heavy).
  *
- * Above the counter, in WAYS_NOTE and higher bits, is with which value the entry was taken, to 1/16: what an estimate is uncertain by.
- * Programs that are to leave what their twins leave do without (ways_noted).
+ * Above the counter, in WAYS_NOTE and higher bits, is the value with which the entry was taken, to 1/16: the uncertainty of an estimate.
+ * Programs that must leave the same words as their twins disable it (ways_noted).
  *
  * Records are per CPU: a record is longer than a word, and a torn key must never be reported as a flow. Every core runs its
- * own instance over the packets that it sees. Every packet adds one to its flow's estimate, in expectation: exactly when the
- * flow has an entry, min + 1 with probability 1/(min + 1) when it has none. A core's estimate of a flow that has not lost an
+ * own instance over its packets. Every packet adds one to its flow's estimate, in expectation: exactly if the
+ * flow has an entry, min + 1 with probability 1/(min + 1) if it has none. A core's estimate of a flow that has not lost an
  * entry (0 while it has none) is therefore unbiased for the packets of that core, and the sum over the cores for the packets
- * of all. A flow that lost its entry on one core misses what that core had counted. tests/precision measures both. */
+ * of all. A flow that lost its entry on one core lacks that core's count. tests/precision measures both. */
 #pragma once
 
 #include "phv.h"
@@ -52,7 +52,7 @@ TABLE(ways_starts, __u64, 2);
 #define WAYS_AT_(name, phv, index) reg_bank(name, phv, index)
 #define WAYS_AT(x, phv, index) WAYS_AT_(WAYS_NAME(x), phv, index)
 
-/* A way's arrays stand side by side, the counter first: word j of the key is after it. Two lookups for two ways. */
+/* A way's arrays are in one map, the counter first: word j of the key is after it. Two lookups for two ways. */
 #define WAYS_ROW_WORDS (1 + KEY_WORDS)
 #define WAYS_ROW_(name, names) REGISTERS_PERCPU_BANKED(name, __u64, 1024, WAYS_ROW_WORDS, names)
 #define WAYS_IN(x, stage) STR(WAYS_NAME(x)) "@" #stage
@@ -68,7 +68,7 @@ WAYS_ARRAY(t, 12);
 const enum ways_admission_kind *unused_admission __attribute__((unused));
 const enum key_field *unused_field __attribute__((unused));
 
-/* What a pass knows of its packet. */
+/* What a pass stores of its packet. */
 struct pass {
 	struct key key;
 	__u32 index[WAYS];
@@ -79,7 +79,7 @@ struct pass {
 	__u32 way;   /* ... and where it is */
 };
 
-/* An index from 32 bits of hash: the high bits for any number of entries; low bits of a CRC, which is what a switch takes. */
+/* An index from 32 bits of hash: the high bits for any number of entries; low bits of a CRC, as on a switch. */
 static __always_inline __u32 ways_slot(__u32 h)
 {
 	if (hash_crc)
@@ -142,8 +142,8 @@ static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 		}                                                                                     \
 	} while (0)
 
-/* All ones for 0, else 0. What is in a record cannot be foreseen: a branch on it costs this program and, since it fills the processor's memory of branches with
- * noise, all that run after it. */
+/* All ones for 0, else 0. The content of a record is unpredictable: a branch on it costs this program and, since it pollutes the processor's branch
+ * predictor, all that run after it. */
 static __always_inline __u64 ways_if_zero(__u64 x)
 {
 	__u64 any = x | -x;
@@ -167,14 +167,14 @@ static __always_inline __u64 ways_counted(__u64 word)
 			p->other[i] |= reg_load(&row[i][1 + j]) ^ p->key.w[j];                        \
 	} while (0)
 
-/* The same of a long key: few get here, and most of these hold it. */
+/* The same for a long key: few packets get here, and most of these match. */
 #define COMPARE_REST(i, j)                                                                            \
 	do {                                                                                          \
 		if (i < ways_count && j < key_words && !p->other[i])                                  \
 			p->other[i] |= reg_load(&row[i][1 + j]) ^ p->key.w[j];                        \
 	} while (0)
 
-/* Way i's counter: add if the key is there, else carry the minimum on. */
+/* Way i's counter: adds if the key matches, else updates the minimum. */
 #define COUNT(i)                                                                                      \
 	do {                                                                                          \
 		if (i < ways_count)                                                                   \
@@ -279,9 +279,9 @@ static __always_inline __u32 ways_log2_up(__u64 x)
 /* 2^32 / k for k = 8 .. 15: the lookup table of the 9/8 approximation. */
 const volatile __u32 ways_one_in[8] = {536870912, 477218588, 429496730, 390451572, 357913941, 330382100, 306783378, 286331153};
 
-/* units / (2^y floor(T)) for next = 2^y T, T in [8, 16). A switch throws two coins, one for 2^-y and one for the table's
- * constant; here one of 50 bits is compared with their product, whose probability is the same. Its low bits are thrown only
- * when the high ones do not decide. Nearly all coins are above twice units / next, which is more than the product can be. */
+/* units / (2^y floor(T)) for next = 2^y T, T in [8, 16). A switch draws two coins, one for 2^-y and one for the table's
+ * constant; here one of 50 bits is compared with their product, whose probability is the same. Its low bits are drawn only
+ * if the high ones do not decide. Nearly all coins are above twice units / next, which is the maximum of the product. */
 static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64 next)
 {
 	__u64 limit, high;
@@ -299,7 +299,7 @@ static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64
 	return coin_spin(phv) >> 14 < (limit & 0x3ffff);
 }
 
-/* Stage 12: the row's turn is when as many units as its smallest counter holds have passed without. */
+/* Stage 12: the row's turn is after as many unmatched units as its smallest counter. */
 static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 {
 	__u64 *turns = WAYS_AT(t, phv, p->index[0]), n, due = p->min;
@@ -315,14 +315,14 @@ static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 	return 0;
 }
 
-/* Is it known to be no newcomer before a coin is thrown? Live the coin is thrown first, and most newcomers lose it: no branch depends on what was found. A replay
- * throws a coin for newcomers only, as a switch does, and turns are counted of these. */
+/* Is the packet known to be no newcomer before its coin is drawn? Live the coin is drawn first, and most newcomers lose it: no branch depends on the content of a record. A replay
+ * draws coins for newcomers only, as a switch does, and turns count only these. */
 static __always_inline int ways_settled(__u64 matched)
 {
 	return (coin_seeded || ways_admission == ADMIT_DETERMINISTIC) && matched;
 }
 
-/* Does this packet take the smallest entry, and with which value? In expectation it adds what it carries. */
+/* Does this packet take the smallest entry, and with which value? In expectation it adds its units. */
 static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u64 *value)
 {
 	__u64 next = p->min + p->units;
@@ -341,7 +341,7 @@ static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u
 	return ways_nine_eighths(phv, p->units, next);
 }
 
-/* What an entry notes of the value that it was taken with: five leading bits and where they stand. */
+/* An entry's note of its initial value: five leading bits and their position. */
 static __always_inline __u64 ways_note(__u64 value)
 {
 	__u32 e;
@@ -375,7 +375,7 @@ static __always_inline __u64 ways_note(__u64 value)
 		}                                                                                     \
 	} while (0)
 
-/* Second pass: the entry that the first one has chosen. */
+/* Second pass: the entry that the first one chose. */
 static __always_inline void ways_take(struct phv *phv, const struct pass *p, __u32 way, __u64 value)
 {
 	WRITE_WAY(0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Keys from sub-buckets, one a bit of the key (Theorem 3), instead of reports.
+/* Keys from sub-buckets, one per bit of the key (Theorem 3), instead of reports.
  *
- * The theorem's sub-buckets 2k-1 and 2k get what flows with a 0 and with a 1 in bit k have; the larger one is the bit of the
- * bucket's heaviest flow. Both are one cell here: a flow adds its value where its bit is 1, and takes it off where it is 0.
- * A switch cannot touch a hundred cells for a packet, so each event goes to one bit that a coin chooses: a bit is known when
- * some of the flow's events have met it, and a flow needs about a thousand of them. 16 more bits are a check of the key.
+ * The theorem's sub-buckets 2k-1 and 2k sum the flows with a 0 and with a 1 in bit k; the larger one gives the bit of the
+ * bucket's heaviest flow. Both are one cell here: a flow adds its value if its bit is 1, and subtracts it if it is 0.
+ * A switch cannot access a hundred cells for a packet, so each event goes to one bit that a coin selects: a bit is known when
+ * some of the flow's events were added to it, and a flow needs about a thousand of them. 16 more bits are a checksum of the key.
  *
- * Only userspace reads the cells. IPv4 alone: an IPv6 key has three times the bits. */
+ * Only userspace reads the cells. IPv4 only: an IPv6 key has three times the bits. */
 #pragma once
 
 #include "frame.h"

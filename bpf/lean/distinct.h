@@ -2,15 +2,15 @@
 /* Algorithm 4: retransmissions from packets against different packets, of elephants only (section 4.4).
  *
  * Every data packet enters the Count Sketch with a value of one. A flow whose estimate has reached the limit, a share of all
- * packets, is an elephant, and is followed in a list: how many packets since then, and how many different ones (Kane,
- * Nelson, Woodruff ask for a 2-approximation; here 64 registers of HyperLogLog, Flajolet et al. 2007, which
- * err by 13 %). What is sent again is a packet but no different one: userspace reports the difference.
+ * packets, is an elephant, and is counted in a list: its packets since then, and its different ones (Kane,
+ * Nelson, Woodruff require a 2-approximation; here 64 registers of HyperLogLog, Flajolet et al. 2007, which
+ * err by 13 %). A retransmission is a packet but not a different one: userspace reports the difference.
  *
  * A list entry is {signature, packets} under a hash. A new elephant takes the entry of a flow that has not had the limit's
  * packets since it was listed, and is reported when it does. A register is {tag, largest rank}: the tag
- * is of the entry's owner, so that what the last owner left needs no clearing.
+ * is of the entry's flow, so that the old registers need not be cleared.
  *
- * It shows elephants. One retransmission in a hundred packets is a thirteenth of the error of 64 registers, and no memory within
+ * It finds elephants. One retransmission in a hundred packets is a thirteenth of the error of 64 registers, and no memory within
  * 40 KB changes that for a thousand flows: docs/lean.md has the calculation. */
 #pragma once
 
@@ -24,7 +24,7 @@ const volatile _Bool lean_ret_distinct = 0;
 REGISTER_BANKED(lean_ret_list, 10, __u64, 1);
 REGISTER_BANKED(lean_ret_rank, 11, __u16, 64);
 
-/* 32 bits that name a segment of a flow: equal when it is sent again. */
+/* 32 bits that identify a segment of a flow: equal when it is retransmitted. */
 static __always_inline __u32 distinct_item(const struct phv *phv, const struct lean_flow *f)
 {
 	struct hash_input in;
@@ -59,7 +59,7 @@ static __always_inline int distinct_list(const struct phv *phv, const struct ske
 	return FATE_TAKEN;
 }
 
-/* Stage 11: the register that the segment falls to keeps the largest rank, which is the number of leading zeros plus one. */
+/* Stage 11: the segment's register keeps the largest rank, which is the number of leading zeros plus one. */
 static __always_inline void distinct_rank(const struct phv *phv, const struct sketch_place *at, __u32 item)
 {
 	__u32 index = distinct_entry(at) * DISTINCT_REGISTERS + item % DISTINCT_REGISTERS, old;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the statistics of lean share: which are on, the flow, its places in sketch and filter, counters, reports.
+/* What the statistics of lean share: which are enabled, the flow, its positions in sketch and filter, counters, reports.
  *
- * A statistic has a header of its own. It keeps tables in stages 0 to 3 and turns a packet into a finished event of
+ * A statistic has its own header. It has tables in stages 0 to 3 and turns a packet into a finished event of
  * some value for the flow that the packet's data belongs to. The program then adds the values of all statistics, stage by
  * stage: sums in stage 4, rows in stages 5 to 9, filters in stages 10 and 11. */
 #pragma once
@@ -42,7 +42,7 @@ enum lean_counter {
 	LEAN_UNLUCKY,    /* ... not admitted (1 - p) */
 	LEAN_REPEATED,   /* ... that found their own record: sent again */
 	LEAN_INSERTED,   /* ... written */
-	LEAN_EVICTED,    /* records overwritten before their ACK came */
+	LEAN_EVICTED,    /* records overwritten before their ACK */
 	LEAN_RESPONSES,  /* ACKs that were looked up */
 	LEAN_STALE,      /* ... that found a record too old for its age to be known */
 	LEAN_NUMBERED,   /* loss: packets with an identifier */
@@ -63,7 +63,7 @@ enum lean_counter {
 
 COUNTERS(lean_counts, LEAN_COUNTS);
 
-/* A flow whose estimate reached the limit, once a window. */
+/* A flow whose estimate reached the limit, once per window. */
 struct lean_report {
 	struct sketch_place at;
 	__u32 src[4]; /* of the data's direction */
@@ -79,14 +79,14 @@ struct lean_report {
 
 RING(lean_reports, 1 << 20);
 
-/* By statistic: a flow is reported when it has 2^-shift of all flows' sum. Userspace follows the number of reports. */
+/* By statistic: a flow is reported when it has 2^-shift of all flows' sum. Userspace adapts it to the number of reports. */
 TABLE(lean_shift, __u32, STATS);
 
 const enum lean_stat *unused_stat __attribute__((unused));
 const enum lean_counter *unused_counter __attribute__((unused));
 const struct lean_report *unused_report __attribute__((unused));
 
-/* A packet with data, as ooo and retrans judge it: segment.h. */
+/* A packet with data, as input of ooo and retrans: segment.h. */
 struct segment {
 	__u8 data;   /* a data packet */
 	__u8 copy;   /* ... that a mirror showed before */
@@ -101,11 +101,11 @@ struct segment {
 /* A packet's flow, hashed once for all statistics. */
 struct lean_flow {
 	__u64 hash;    /* directional 5-tuple, of the packet */
-	__u64 reverse; /* of the opposite direction; 0 until somebody asks */
+	__u64 reverse; /* of the opposite direction; 0 until it is used */
 	struct segment segment;
 };
 
-/* What a statistic makes of a packet. */
+/* A packet's event in a statistic. */
 struct lean_event {
 	__s32 value; /* 0: nothing finished */
 	__u8 reverse; /* it belongs to the opposite direction's flow */
@@ -119,7 +119,7 @@ static __always_inline __u64 lean_reverse(const struct phv *phv, struct lean_flo
 	return f->reverse;
 }
 
-/* 64 bits that name the flow by the chosen key. */
+/* 64 bits that identify the flow by the configured key. */
 static __always_inline __u64 lean_key(const struct phv *phv, struct lean_flow *f, int reverse)
 {
 	__u64 a, b;

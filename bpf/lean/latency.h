@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Latency: total delay between a flow's segments and their acknowledgements (section 4.1).
  *
- * matched  A segment leaves its time in a small fridge (Zheng et al., "Unbiased Delay Measurement in the Data Plane"), the
- *          ACK of its last byte takes it out, and the finished delay goes into the sketch, weighted by p^-1 (1 - 1/M)^-x:
- *          with that probability its like was evicted in the meantime. A segment that nobody acknowledges leaves nothing.
+ * matched  A segment stores its time in a small fridge (Zheng et al., "Unbiased Delay Measurement in the Data Plane"), the
+ *          ACK of its last byte removes it, and the finished delay is added to the sketch, weighted by p^-1 (1 - 1/M)^-x:
+ *          with that probability a segment like it was evicted in the meantime. A segment without an ACK adds nothing.
  * signed   Algorithm 1 with the signs of the text: a segment adds minus its time, an ACK its time. One segment without an
  *          ACK leaves its whole time in five cells (docs/lean.md has the variance).
  *
- * A record is one word of 32 bits, {signature 12, time 20}: written and read whole, so no core sees half of one. Time
+ * A record is one word of 32 bits, {signature 12, time 20}: written and read whole, so no core reads half of one. Time
  * counts ticks of 2^13 ns and wraps at 8.6 s; a record is good for half of that, 4.3 s. Sums of ticks are
- * not biased: where in a tick a segment lies is chance. A signature of 12 bits takes another segment's record for its own once in
- * 4,096 times that it finds one. A segment that is sent again finds its own record and leaves it:
- * its clock started when the user began to wait.
+ * not biased: the position of a segment within a tick is random. A signature of 12 bits matches another segment's record once in
+ * 4,096 times that it finds one. A retransmitted segment finds its own record and leaves it:
+ * its clock started when the user started to wait.
  *
- * x is not stored: it is the rate of insertions times the delay, and the rate is what userspace measures anyway to choose p.
- * So the whole correction is one table from the delay to what is added, which userspace writes again when the load
- * changes; a register for the counter and one for each record's x would make four more stages of a switch. A rate that
+ * x is not stored: it is the rate of insertions times the delay, and userspace measures the rate anyway to choose p.
+ * So the whole correction is one table from the delay to its weighted value, which userspace rewrites when the load
+ * changes; a register for the counter and one for each record's x would need four more stages of a switch. A rate that
  * changes within a delay makes that delay's weight wrong, by as much as the rate changed. */
 #pragma once
 
@@ -36,9 +36,9 @@ const volatile _Bool lean_mean_on = 0; /* a second sketch counts the delays, so 
 /* stage 1: {signature, time} */
 REGISTER(lean_lat_fr, 1, __u32, 2048);
 
-/* What a finished delay is worth, by bin of its ticks: what its weight adds to it (nothing, where all segments are followed and none
- * is evicted: then sums are exact to the tick), and the weight in sixteenths; and the square of the whole in 2^8, which goes to
- * the counters alone, for the standard error. */
+/* The weighted value of a finished delay, by bin of its ticks: what its weight adds to it (nothing, if all segments are sampled and none
+ * is evicted: then sums are exact to the tick), and the weight in sixteenths; and the square of the whole in 2^8, which is added to
+ * the counters only, for the standard error. */
 struct lean_worth {
 	__u32 more;
 	__u32 stands;
@@ -53,7 +53,7 @@ struct latency {
 	__u8 role;     /* ... and of those that the coin admits */
 	__u32 slot;
 	__u32 word;    /* the record's signature */
-	__u32 stands;  /* how many delays a finished one stands for, in sixteenths */
+	__u32 stands;  /* how many delays a finished one represents, in sixteenths */
 };
 
 static __always_inline __u32 lat_ticks(struct phv *phv)
@@ -61,7 +61,7 @@ static __always_inline __u32 lat_ticks(struct phv *phv)
 	return (__u32)(clock_now(phv) >> LAT_TICK);
 }
 
-/* Algorithm 1: the whole 32 bits of time; what overflows cancels modulo 2^32. */
+/* Algorithm 1: the whole 32 bits of time; overflows cancel modulo 2^32. */
 static __always_inline void latency_signed(struct latency *s, struct phv *phv, const struct question *q)
 {
 	s->event.value = q->role == ROLE_REQUEST ? -(__s32)lat_ticks(phv) : (__s32)lat_ticks(phv);
@@ -69,7 +69,7 @@ static __always_inline void latency_signed(struct latency *s, struct phv *phv, c
 	s->event.reverse = q->reverse;
 }
 
-/* Where the record lies; false when the coin lets this segment and its ACK go. */
+/* Position of the record; false if the coin skips this segment and its ACK. */
 static __always_inline int latency_locate(struct latency *s, const struct phv *phv, struct lean_flow *f,
 					  const struct question *q)
 {
@@ -97,7 +97,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 	return (luck & 0xffff) < READ_ONCE(*chance);
 }
 
-/* A segment: its record, unless it is there already. */
+/* A segment: writes its record, unless it is already there. */
 static __always_inline void latency_insert(struct latency *s, struct phv *phv, struct lean_counts_t *count)
 {
 	__u32 now = lat_ticks(phv), old, *entry = reg_at(lean_lat_fr, s->slot);
@@ -127,7 +127,7 @@ static __always_inline void latency_worth(struct latency *s, __u32 delay, struct
 	count->c[LEAN_SQUARES] += worth->square;
 }
 
-/* An ACK: takes its segment's record. */
+/* An ACK: removes its segment's record. */
 static __always_inline void latency_take(struct latency *s, struct phv *phv, struct lean_counts_t *count)
 {
 	__u32 now = lat_ticks(phv), old, delay, *entry = reg_at(lean_lat_fr, s->slot);
@@ -154,7 +154,7 @@ static __always_inline void latency_take(struct latency *s, struct phv *phv, str
 	latency_worth(s, delay, count);
 }
 
-/* What the packet is to the fridge, before its stage: it asks, it answers, or neither. data: a packet that asks for sure. */
+/* The packet's role for the fridge, before its stage: request, response, or neither. data: a packet that is certainly a request. */
 static __always_inline void latency_ask(struct latency *s, struct phv *phv, struct lean_flow *f, const int data)
 {
 	struct question q = {};

@@ -1,19 +1,19 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* lean: which flows suffer most, from latency, loss, reordering or retransmission, in 40 KB a statistic.
+/* lean: which flows suffer most, from latency, loss, reordering or retransmission, in 40 KB per statistic.
  *
  * Liu, Zhou, Rottenstreich, Braverman, Rexford, "Memory-Efficient Performance Monitoring on Programmable Switches with Lean
  * Algorithms", sections 3 to 5.
  *
- * A statistic's table turns packets into finished events (latency.h, loss.h, ooo.h, retrans.h). An event's value goes into
+ * A statistic's table turns packets into finished events (latency.h, loss.h, ooo.h, retrans.h). An event's value is added to
  * the statistic's Count Sketch, and when the flow's estimate has reached a share of all flows' sum, the flow is reported,
- * once a window: a Bloom filter remembers that it was. Userspace reads the sketch at the end of the window for every flow that was reported.
+ * once per window: a Bloom filter records that it was. At the end of the window userspace reads the sketch for every reported flow.
  *
- * Only events enter the sketch, and only events are tested: most packets touch a table and nothing else.
+ * Only events are added to the sketch and tested: most packets access a table and nothing else.
  *
- * Many cores: sketches and filters are shared words with atomic operations; no event is lost. Tables are shared too, for a
- * flow may change its core, and each header states what a race does to it. */
+ * Many cores: sketches and filters are shared words with atomic operations; no event is lost. Tables are shared too, since a
+ * flow may change its core, and each header describes the effect of a race. */
 #include "frame.h"
 #include "bits.h"
 #include "latency.h"
@@ -32,7 +32,7 @@ STATISTIC(lean_loss);
 STATISTIC(lean_ooo);
 STATISTIC(lean_ret);
 
-/* What the tables know of a packet. */
+/* What the tables store of a packet. */
 struct tables {
 	struct lean_flow flow;
 	struct latency latency;
@@ -41,7 +41,7 @@ struct tables {
 	struct retrans retrans;
 };
 
-/* Everything between a packet and its reports. What stands after the tables is cleared for an event, which few packets bring. */
+/* All state between a packet and its reports. The part after the tables is cleared for an event, which few packets cause. */
 struct lean {
 	struct tables t;
 	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
@@ -58,9 +58,9 @@ struct lean {
 		DO(STAT_RETRANS, retrans, lean_ret, at, arg);                                         \
 	} while (0)
 
-/* Packets are of two kinds, which exclude each other: those with TCP data, and all others. Of a packet with data latency keeps
- * the time, but never finishes a delay; ooo and retrans look at nothing else. Each kind has its own copy of what follows,
- * so that verifier and prover follow the paths of three statistics at most. */
+/* Packets are of two kinds, which exclude each other: those with TCP data, and all others. Latency only stores the time of a packet
+ * with data, and never finishes a delay; ooo and retrans use only these. Each kind has its own copy of the following,
+ * so that verifier and prover process the paths of at most three statistics. */
 enum kind { BARE, DATA };
 
 #define TAKES(kind, stat) (ON(stat) && ((kind) == DATA || (stat) <= STAT_LOSS))
@@ -90,9 +90,9 @@ static __always_inline void records(struct tables *t, struct phv *phv, struct le
 	EACH(LOOK, 3);
 }
 
-/* The same as a global function, which the kernel's verifier looks at once and for itself: the paths of several statistics
- * through all stages would multiply. A call costs 10 ns where the kernel guards returns, so one statistic does without, and
- * packets without data, too. */
+/* The same as a global function, which the kernel's verifier processes once and separately: the paths of several statistics
+ * through all stages would multiply. A call costs 10 ns if the kernel mitigates returns, so a single statistic avoids it, and so do
+ * packets without data. */
 __noinline int several_records(struct tables *t, struct phv *phv, struct lean_counts_t *count)
 {
 	if (!t || !phv || !count)
@@ -101,10 +101,10 @@ __noinline int several_records(struct tables *t, struct phv *phv, struct lean_co
 	return 0;
 }
 
-/* A struct from a member on, with what lies between members. */
+/* A struct from a member on, including padding. */
 #define CLEAR_FROM(p, member) __builtin_memset(&(p)->member, 0, sizeof(*(p)) - __builtin_offsetof(typeof(*(p)), member))
 
-/* What only packets with data look at. */
+/* Only for packets with data. */
 static __always_inline void clear_data(struct tables *t)
 {
 	CLEAR_FROM(&t->flow, segment);
@@ -128,7 +128,7 @@ static __always_inline int look(struct tables *t, struct phv *phv, struct lean_c
 	return t->latency.event.value || t->loss.event.value || (kind == DATA && (t->ooo.event.value || t->retrans.event.value));
 }
 
-/* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
+/* Positions of the events' flows: hashed once for all statistics that use the packet's own direction. */
 __noinline int place(struct lean *l, struct phv *phv)
 {
 	if (!l || !phv)
@@ -141,7 +141,7 @@ __noinline int place(struct lean *l, struct phv *phv)
 	return 0;
 }
 
-/* What a flow must reach: a share 2^-shift of the sum of all flows in this window, this event included (definition 2, l1
+/* The limit of a flow: a share 2^-shift of the sum of all flows in this window, this event included (definition 2, l1
  * norm), so that at no time more than 2^shift flows are above. */
 static __always_inline __s32 limit_of(__u32 stat, __s64 sum)
 {
@@ -189,13 +189,13 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 #define ADD(stat, name, reg, where, row)                                                                     \
 	if (FINISHES(kind, stat) && l->t.name.event.value && !KEYED(stat))                              \
 		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->t.name.event.value), l->limit[stat]) & COUNTS(row)
-/* The switch has no stage left to wait for its fifth row: three of four. */
+/* The switch has no stage left for the fifth row: three of four. */
 #define COUNTS(row) ((row) < 4 || !hash_crc)
 #define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
 	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->t.ooo.event.value &&
 	    (__s32)ooo_tally(&l->t.ooo, phv, &l->at) >= l->limit[STAT_OOO])
 		l->rows[STAT_OOO] = SKETCH_ROWS;
-/* The second sketch of latency takes the rows of retrans, which then is off: four rows fill a stage of a switch. */
+/* The second sketch of latency uses the rows of retrans, which then is off: four rows fill a stage of a switch. */
 #define ROW(row)                                                                                      \
 	EACH(ADD, row);                                                                               \
 	if (FINISHES(kind, STAT_LATENCY) && lean_mean_on && l->t.latency.event.value)                   \
@@ -269,7 +269,7 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 	return 0;
 }
 
-/* Is there a statistic that looks at this packet? Loss at any with an identifier, latency at TCP, the others at TCP with data. */
+/* Does any statistic use this packet? Loss any with an identifier, latency TCP, the others TCP with data. */
 static __always_inline int wanted(const struct phv *phv, int kind)
 {
 	if (ON(STAT_LOSS))

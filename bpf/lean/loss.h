@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Loss: what a flow leaves out (section 4.2).
+/* Loss: the gaps of a flow (section 4.2).
  *
- * gaps  A table of flows' last numbers. What is left out in front of a packet is lost; a packet that arrives late gives it
- *       back. A flow that loses nothing leaves nothing in the sketch.
- * walk  Algorithm 2: of each pair of identifiers the odd one adds a random sign and the even one takes it back. Every
+ * gaps  A table of flows' last numbers. A gap before a packet is a loss; a packet that arrives late subtracts it
+ *       again. A flow without losses leaves nothing in the sketch.
+ * walk  Algorithm 2: of each pair of identifiers the odd one adds a random sign and the even one subtracts it. Every
  *       flow whose packet has no partner leaves a residue of one in each row (docs/lean.md has the variance).
  *
- * The number is TCP's own, in bytes: a hole in the sequence is a fact, whatever else the host sends. Or the IPv4 identification,
- * where the stack advances it by one a packet of the flow: a host that numbers all its packets with one counter seems to lose
- * what it sends to others. Or RTP's sequence number.
+ * The number is TCP's own, in bytes: a hole in the sequence is reliable, whatever else the host sends. Or the IPv4 identification,
+ * if the stack advances it by one per packet of the flow: a host that numbers all its packets with one counter seems to lose
+ * those that it sends to others. Or RTP's sequence number.
  *
- * A packet that fills a hole of TCP is the one that was missing, and late, or a repetition of it, which shows that it was lost.
- * The IPv4 identification decides: what was sent before the packet that made the hole has a smaller one, with a counter for
- * each connection, or each destination, or the whole host. Where there is none (IPv6; 0), time does: what arrives within 3 ms of the
- * youngest hole is late (section 4.3's window). Random identifiers make a repetition of 15 in 16, late or not.
+ * A packet that fills a hole of TCP is the missing one, late, or a retransmission, which shows that it was lost.
+ * The IPv4 identification decides: packets sent before the one that made the hole have a smaller one, with a counter per
+ * connection, per destination, or per host. Without one (IPv6; 0), time decides: what arrives within 3 ms of the
+ * youngest hole is late (section 4.3's window). With random identifiers 15 of 16 are taken for retransmissions, late or not.
  *
- * An entry is {signature, credit} and {good, identifier}, or TCP's {next number} and {identification of the packet that came
- * furthest, or time of the youngest hole}. Credit rises with each packet of the owner and falls with each of
- * another flow; at 0 the entry changes hands: of the flows that share it, the one with most packets keeps it. Good counts
- * steps in a row that were small: identifiers that are random or do not advance never get a flow counted. */
+ * An entry is {signature, credit} and {good, identifier}, or TCP's {next number} and {identification of the packet with the highest
+ * number, or time of the youngest hole}. Credit increases with each packet of the owner and decreases with each of
+ * another flow; at 0 the entry changes its owner: of the flows that share it, the one with most packets keeps it. Good counts
+ * consecutive small steps: flows whose identifiers are random or do not advance are never counted. */
 #pragma once
 
 #include "frame.h"
@@ -29,7 +29,7 @@ enum loss_id_kind { LOSS_IPID, LOSS_RTP, LOSS_BYTES };
 #define LOSS_SMALL 64   /* largest step that is no jump, and how late a packet may be */
 #define LOSS_SMALL_BYTES 65536
 #define LOSS_PROVEN 2   /* small steps in a row before gaps count */
-#define LOSS_GOOD 16    /* where good begins in its word */
+#define LOSS_GOOD 16    /* lowest bit of good in its word */
 #define LOSS_NEAR 4096  /* identifications that a host uses up while a packet is late: 10 ms of 400,000 packets a second */
 #define LOSS_TICK 16    /* a hole's time counts 2^16 ns */
 #define LOSS_LATE 46    /* ticks: 3.01 ms */
@@ -48,11 +48,11 @@ REGISTER(lean_loss_order, 3, __u16, 4096);
 
 const enum loss_id_kind *unused_loss_id __attribute__((unused));
 
-/* What a segment is to its flow's next number. */
+/* A segment's position relative to its flow's next number. */
 enum loss_move {
 	LOSS_STAYS,   /* it ends there: a copy, a keep-alive */
 	LOSS_GOES_ON, /* it ends after it */
-	LOSS_HOLE,    /* ... and begins after it, too */
+	LOSS_HOLE,    /* ... and starts after it, too */
 	LOSS_BELOW    /* it ends in front of it: late, or sent again */
 };
 
@@ -98,7 +98,7 @@ static __always_inline void loss_walk(struct loss *s, const struct phv *phv, con
 		s->event.value = s->id & 1 ? loss_sign(f, (s->id + 1) >> 1) : -loss_sign(f, s->id >> 1);
 }
 
-/* Whose entry is it? */
+/* Is the entry this flow's? */
 static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, struct lean_counts_t *count)
 {
 	__u32 old = reg_load(entry), credit = (old & ((1 << LOSS_CREDIT) - 1)) + 1;
@@ -119,13 +119,13 @@ static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, s
 }
 
 /* With --hash crc an entry's words are the switch's, whose ALU compares whole words: {signature 16, credit 16}, {good 16,
- * identifier 16}, where credit counts in steps of 2^13 and good in steps of 2^14, and both stay at their end. A new owner begins
- * without credit, an identifier that arrives late is a jump, and 0: nothing is known. */
+ * identifier 16}, where credit counts in steps of 2^13 and good in steps of 2^14, and both saturate. A new owner starts
+ * without credit, an identifier that arrives late is a jump, and 0 means that nothing is known. */
 #define LOSS_WIDE (hash_crc && lean_loss_id == LOSS_IPID && !lean_loss_walk)
 #define LOSS_WIDE_CREDIT 0x2000
 #define LOSS_WIDE_GOOD 0x4000
 
-/* A sum of 16 bits that stays at its end. */
+/* A sum of 16 bits that saturates. */
 static __always_inline __u32 loss_up(__u32 x, __u32 step)
 {
 	x += step;
@@ -184,7 +184,7 @@ static __always_inline void loss_1(struct loss *s, struct phv *phv, const struct
 	loss_own(s, entry, signature + !signature, count);
 }
 
-/* What a step means. Returns the event's value. */
+/* Evaluates a step. Returns the event's value. */
 static __always_inline __s32 loss_step(__u16 step, __u32 good, struct lean_counts_t *count)
 {
 	if (step > LOSS_SMALL && step < 65536 - LOSS_SMALL) {
@@ -246,7 +246,7 @@ static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean
 	s->event.value = loss_step(step, old >> LOSS_GOOD, count);
 }
 
-/* TCP's bytes: what is missing between the next number that was expected and this one. A SYN starts over, and so does a number
+/* TCP's bytes: what is missing between the expected next number and this one. A SYN restarts it, and so does a number
  * that is far below. */
 static __always_inline void loss_bytes(struct loss *s, const struct phv *phv, __u32 *next, struct lean_counts_t *count)
 {
@@ -293,7 +293,7 @@ static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct
 		loss_number(s, last, count);
 }
 
-/* Has the packet an identification that gives its place among those of its host? */
+/* Does the packet's identification give its position among those of its host? */
 static __always_inline int loss_ordered(const struct phv *phv)
 {
 	return phv_has(phv, PHV_IPID) && phv->ipid;
@@ -307,7 +307,7 @@ static __always_inline int loss_late(struct phv *phv, __u16 *order)
 	return (__u16)((clock_now(phv) >> LOSS_TICK) - reg_load(order) + LOSS_EARLY) <= LOSS_LATE + LOSS_EARLY;
 }
 
-/* TCP's bytes: which packet came furthest, and what one that is below means. */
+/* TCP's bytes: which packet has the highest number, and how to count one below. */
 static __always_inline void loss_3(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	int ordered = loss_ordered(phv);

@@ -2,24 +2,24 @@
 /* Out of order: data packets that end below the flow's maximum and arrive within 3 ms of it (sections 2 and 4.3, definition 11).
  *
  * The recent-packet table has two ways (section 5 has it instead of the queue): a record is free for another flow when its
- * flow has been silent for 3 ms, so a minute of 370,000 flows needs places for those of 3 ms, some 350 packets. A flow whose
- * first place is taken looks at the second one. One that has moved to the first place when it became free starts over: at
+ * flow has been silent for 3 ms, so a minute of 370,000 flows needs entries for those of 3 ms, some 350 packets. A flow whose
+ * first entry is taken tries the second one. One that moves to the first entry when it becomes free restarts: at
  * most one late packet is missed by that.
  *
  * {signature, time of the last packet} in one word admits a flow in one read-modify-write; {maximum, its time} in a later
  * stage is compared in another. A packet whose end is not below the maximum renews both, one that is below it
- * neither. Numbers wrap; one that is 64 MiB or more below is another connection's (segment.h), and starts over.
+ * neither. Numbers wrap; one that is 64 MiB or more below is of another connection (segment.h), and restarts.
  *
- * What is late by the paper's definition is not always reordered: a fast retransmission in the middle of a running train is
- * below the maximum and within 3 ms of it, too. retrans.h separates them.
+ * What is late by the paper's definition is not always reordered: a fast retransmission within a train is also
+ * below the maximum and within 3 ms of it. retrans.h separates them.
  *
- * The counts go into the Count Sketch, or (lean.ooo=misra-gries) into counters of {signature, count} under a hash: an event of
- * the owner adds, one of another flow takes away, and who arrives at 0 owns it. That is Misra-Gries of one counter for
- * the flows that share it; to lower all counters at once, as the paper's pseudo-code does, no switch has the memory
- * accesses.
+ * The counts are added to the Count Sketch, or (lean.ooo=misra-gries) to counters of {signature, count} under a hash: an event of
+ * the owner adds, one of another flow subtracts, and the flow that reaches 0 takes it. That is Misra-Gries with one counter for
+ * the flows that share it; decreasing all counters at once, as in the paper's pseudo-code, needs more memory accesses
+ * than a switch has.
  *
- * Many cores: a record's words are written whole. Two flows of one place on two cores can leave one's maximum under the
- * other's signature: it is as far off as a random number, and one in 64 would be called late, once. */
+ * Many cores: a record's words are written whole. Two flows of one entry on two cores can leave one's maximum with the
+ * other's signature: it is as far off as a random number, and one in 64 would be counted as late, once. */
 #pragma once
 
 #include "segment.h"
@@ -56,7 +56,7 @@ struct ooo {
 	__u32 index; /* of the record */
 };
 
-/* One way's word: renews the flow's own record, takes one that is older than the window, leaves others. */
+/* One way's word: updates the flow's own record, replaces one that is older than the window, leaves others. */
 static __always_inline int ooo_claim(__u32 *word, __u16 signature, __u16 time)
 {
 	__u32 early = seg_early(), old;
@@ -69,7 +69,7 @@ static __always_inline int ooo_claim(__u32 *word, __u16 signature, __u16 time)
 	return old >> 16 == signature ? FATE_OWN : FATE_TAKEN;
 }
 
-/* Way 0. A copy of a packet finds what that packet left, and changes nothing but the time of the record. */
+/* Way 0. A copy of a packet finds that packet's record, and changes nothing but its time. */
 static __always_inline void ooo_0(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	const struct segment *seg = &f->segment;
@@ -84,7 +84,7 @@ static __always_inline void ooo_0(struct ooo *s, struct phv *phv, const struct l
 		s->fate = ooo_claim(word, seg->signature, seg->time);
 }
 
-/* Way 1, for those that way 0 has no place for. */
+/* Way 1, for flows without a record in way 0. */
 static __always_inline void ooo_1(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	__u32 slot, *word;
@@ -101,7 +101,7 @@ static __always_inline void ooo_1(struct ooo *s, struct phv *phv, const struct l
 static __always_inline void ooo_2(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
 
 /* Below the maximum? A switch has one comparison for it: numbers in the middle of the range without their signs, those within a quarter
- * of the turn with them. With its hashes a host compares alike. */
+ * of the wrap with them. With its hashes a host compares the same way. */
 static __always_inline int ooo_below(__u32 end, __u32 max)
 {
 	__u32 sign = (end + (1U << 30)) >> 31 ? 0 : 1U << 31;
@@ -109,7 +109,7 @@ static __always_inline int ooo_below(__u32 end, __u32 max)
 	return hash_crc ? (end ^ sign) < (max ^ sign) : seg_below(end, max);
 }
 
-/* The flow's own record: below its maximum, and soon? */
+/* Is it below its flow's maximum, within the window? */
 static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *word, __u64 mine, struct lean_counts_t *count)
 {
 	__u64 old = reg_load(word);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Retransmissions: data packets that repeat what a flow had passed long before (section 4.4).
+/* Retransmissions: data packets that repeat what a flow had sent long before (section 4.4).
  *
- * sequence  A packet is sent again if its first byte lies below what the flow had reached 3 ms ago. The age of the current
- *           maximum would not do: in a bulk flow the maximum is never older than a packet's gap, and a fast
- *           retransmission would be called reordered (30 of 39 in a capture of a speed test). So a record keeps cuts: T,
+ * sequence  A packet is a retransmission if its first byte is below the flow's maximum of 3 ms ago. The age of the current
+ *           maximum does not suffice: in a bulk flow the maximum is never older than a packet's gap, and a fast
+ *           retransmission would be counted as reordered (30 of 39 in a capture of a speed test). So a record has cuts: T,
  *           the last rotation; M, the maximum; C, which is older than 3 ms, and P, which will become C. A packet that
- *           comes more than 3 ms after T sets C = P, P = M; after more than 6 ms all that is known is old, and C = P = M.
- *           C never holds what is younger than 3 ms, and holds everything older than 9 ms. Segments of one byte are
+ *           arrives more than 3 ms after T sets C = P, P = M; after more than 6 ms everything is old, and C = P = M.
+ *           C never contains what is younger than 3 ms, and contains everything older than 9 ms. Segments of one byte are
  *           keep-alives and window probes, and never an event. A mirror's copies are recognized by segment.h.
  * distinct  Algorithm 4 (distinct.h).
  *
- * The table has to keep those flows that send much from one train to the next. {signature, time of the last packet} in one
- * word: a record may be taken when its flow has been silent for a second, and then only by one packet in 16, so that
- * flows of a few packets mostly pass by; nobody needs luck to take what has been silent for four seconds. Two ways,
- * and the other arrays are indexed by the way that was found. A flow that moves to way 0 when it became free starts over.
+ * The table must keep flows with many packets from one train to the next. {signature, time of the last packet} in one
+ * word: a record may be replaced when its flow has been silent for a second, and then only by one packet in 16, so that
+ * flows of a few packets mostly do not enter; after four seconds of silence any packet may replace it. Two ways,
+ * and the other arrays are indexed by the way that was found. A flow that moves to way 0 when it becomes free restarts.
  *
- * Many cores: words of 16, 32 and 64 bits are written whole. Two flows in one place on two cores can mix their words; a
+ * Many cores: words of 16, 32 and 64 bits are written whole. Two flows in one entry on two cores can mix their words; a
  * number of another flow is as far off as a random one, and one in 64 is within the 64 MiB that are compared. */
 #pragma once
 
@@ -62,8 +62,8 @@ struct retrans {
 	__u32 item;   /* distinct: names the segment */
 };
 
-/* One way's word: renews the flow's own record, takes one whose flow has been silent for long enough, leaves others. A time
- * that another core wrote a moment ago may be younger than now. */
+/* One way's word: updates the flow's own record, replaces one whose flow has been silent for long enough, leaves others. A time
+ * that another core has just written may be younger than now. */
 static __always_inline int ret_claim(__u64 *word, __u64 mine, __u32 silent)
 {
 	__u64 old = reg_load(word);
@@ -80,7 +80,7 @@ static __always_inline __u64 ret_word(struct phv *phv, const struct segment *seg
 	return (__u64)seg->signature << 32 | (__u32)(clock_now(phv) >> RET_TICK);
 }
 
-/* Way 0. A copy finds what its packet left; what it writes there is the same. */
+/* Way 0. A copy finds its packet's record; what it writes there is the same. */
 static __always_inline void retrans_0(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	const struct segment *seg = &f->segment;
@@ -101,7 +101,7 @@ static __always_inline void retrans_0(struct retrans *s, struct phv *phv, const 
 		s->fate = ret_claim(word, ret_word(phv, seg), s->silent);
 }
 
-/* Way 1, for those that way 0 has no place for. */
+/* Way 1, for flows without a record in way 0. */
 static __always_inline void retrans_1(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	__u64 *word;
@@ -116,7 +116,7 @@ static __always_inline void retrans_1(struct retrans *s, struct phv *phv, const 
 		s->fate = ret_claim(word, ret_word(phv, &f->segment), s->silent);
 }
 
-/* T of the flow's own record: do the cuts move? M's last packet is older than a window when T is older than two and the tick
+/* T of the flow's own record: do the cuts move? M's last packet is older than a window if T is older than two and the tick
  * in which it was written. */
 static __always_inline int ret_turn(__u16 *word, __u16 now)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What order and repetition are judged by: a segment with data, its numbers, its places, and whether a mirror showed it twice.
+/* Input for order and repetition: a segment with data, its numbers, its positions, and whether it is a mirror's copy.
  *
- * A data packet is TCP with payload, no fragment, neither SYN nor RST. A mirror port that shows a packet on its way in and on
- * its way out delivers copies with the same numbers, the same length and the same IPv4 ID. A sender that repeats a
- * segment takes a new ID. So the flow's last packet is remembered as 16 bits of digest and 16 bits of time: what equals
- * it within 3 ms is a copy, is counted as one, and is nothing else. IPv6 has no ID: a copy there is what equals the
+ * A data packet is TCP with payload, no fragment, neither SYN nor RST. A mirror port that copies a packet on arrival and on
+ * departure delivers two with the same numbers, the same length and the same IPv4 ID. A sender that repeats a
+ * segment uses a new ID. So the flow's last packet is stored as 16 bits of digest and 16 bits of time: a packet equal to
+ * it within 3 ms is a copy, and is only counted. IPv6 has no ID: a copy there equals the
  * last packet in the other fields.
  *
- * 128 flows' last packets suffice, since a copy follows at once: another flow's packet in between (one of a few hundred in
- * 3 ms, over 128 places) hides it, and a packet is taken for a copy by chance one time in 65,536.
+ * 128 flows' last packets suffice, since a copy follows immediately: another flow's packet in between (one of a few hundred in
+ * 3 ms, over 128 entries) hides it, and a packet is taken for a copy by chance one time in 65,536.
  *
  * Many cores: a word is read and written whole; two copies at the same time on two cores may both count as first. */
 #pragma once
@@ -24,22 +24,22 @@
 /* stage 0: {digest 16, time 16} of a flow's last data packet */
 REGISTER(lean_twin, 0, __u32, 128);
 
-/* Is x below y, in the same connection? A number that is 64 MiB or more below is from another connection of the same
- * ports, or from another flow whose words got into this record: one in 64 of those is not noticed. */
+/* Is x below y, in the same connection? A number that is 64 MiB or more below is of another connection with the same
+ * ports, or of another flow whose words were mixed into this record: one in 64 of those is not noticed. */
 static __always_inline int seg_below(__u32 x, __u32 y)
 {
 	return y - x - 1 < SEG_FAR - 1;
 }
 
-/* The same, as a switch's stateful ALU decides it, which compares numbers and not differences around 2^32: what is late across the turn is
- * not seen. With the switch's hashes so does a host. */
+/* The same, as a switch's stateful ALU decides it, which compares numbers and not differences modulo 2^32: what is late across the wrap is
+ * not detected. With the switch's hashes a host does the same. */
 static __always_inline int seg_below_number(__u32 x, __u32 y)
 {
 	return hash_crc ? x < y && y - x < SEG_FAR : seg_below(x, y);
 }
 
-/* Is a stored time at most so many ticks old? One that is a little younger than now is, which another core wrote; a switch, whose clock
- * is one, knows none, and with its hashes so does a host. */
+/* Is a stored time at most so many ticks old? One slightly younger than now is, since another core wrote it; a switch has one
+ * clock and no such case, and with its hashes neither has a host. */
 static __always_inline __u32 seg_early(void)
 {
 	return hash_crc ? 0 : SEG_EARLY;
@@ -50,7 +50,7 @@ static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks, __u32 
 	return (__u16)(now - then + early) <= ticks + early;
 }
 
-/* What a copy has in common with its packet, besides flow and length. */
+/* What a copy shares with its packet, in addition to flow and length. */
 static __always_inline __u32 seg_id(const struct phv *phv)
 {
 	return phv_has(phv, PHV_IPID) ? phv->ipid : 0;
@@ -72,7 +72,7 @@ static __always_inline __u32 seg_places_crc(struct segment *s, const struct phv 
 	return hash_crc32(&in, 3);
 }
 
-/* Places of the flow, and a digest of the packet. */
+/* Positions of the flow, and a digest of the packet. */
 static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv, const struct lean_flow *f, __u32 *twin)
 {
 	__u64 mixed, content;
@@ -88,7 +88,7 @@ static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv
 	return hash_mix(f->hash ^ content * 0x9e3779b97f4a7c15ULL);
 }
 
-/* A place in a way: high bits of the hash for any number of entries; low bits of a CRC, as a switch takes them. */
+/* An index in a way: high bits of the hash for any number of entries; low bits of a CRC, as on a switch. */
 #define SEG_SLOT(hash, name)                                                                          \
 	(hash_crc ? (hash) & (name##_entries - 1) : (__u32)((__u64)(hash) * name##_entries >> 32))
 
@@ -118,7 +118,7 @@ static __always_inline void segment_0(struct lean_flow *f, struct phv *phv)
 	s->copy = old >> 16 == (digest & 0xffff) && seg_within(s->time, old, SEG_WINDOW, seg_early());
 }
 
-/* What an event of this packet counts. */
+/* The value of an event of this packet. */
 static __always_inline __s32 seg_weight(const struct phv *phv)
 {
 	return lean_bytes ? phv->payload : phv->segs;

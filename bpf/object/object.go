@@ -1,4 +1,4 @@
-// Package object reads compiled programs as binaries embed them: compressed, since eBPF objects with their line information shrink to a
+// Package object reads compiled programs in the form in which binaries embed them: compressed, since eBPF objects with line information shrink to a
 // tenth.
 package object
 
@@ -13,10 +13,10 @@ import (
 // Suffix of a compressed object's file.
 const Suffix = ".zst"
 
-// most is far above the largest object (1.1 MB), and bounds what a damaged file takes.
+// most is far above the largest object (1.1 MB), and bounds the memory for a damaged file.
 const most = 64 << 20
 
-// Load reads what is embedded: a compressed object, or a plain one.
+// Load reads an embedded object, compressed or plain.
 func Load(data []byte) (*ebpf.CollectionSpec, error) {
 	if bytes.HasPrefix(data, []byte("\x7fELF")) {
 		return ebpf.LoadCollectionSpecFromReader(bytes.NewReader(data))

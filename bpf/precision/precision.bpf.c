@@ -5,18 +5,18 @@
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 3 (PRECISION).
  *
- * d ways, each a key (one to five words, one register array a word) and a counter, at independent indices. A packet
- * whose key is in one of the ways adds to its counter. One whose key is in none has seen the smallest of d counters
- * when it has left the last stage, too late to write: with probability 1/(min + 1) it goes through the pipeline
+ * d ways, each a key (one to five words, one register array per word) and a counter, at independent indices. A packet
+ * whose key is in one of the ways adds to its counter. One whose key is in none has read the smallest of d counters
+ * after the last stage, too late to write: with probability 1/(min + 1) it passes the pipeline
  * once more and takes that entry, with the value min + 1. In expectation every unmatched packet adds one to its flow's
  * count (section 3.3.2).
  *
  * Admission: exact needs a division and is the reference; pow2 tests the bits of the counter's octave; 9/8 multiplies
  * a power of two by a constant from eight (section 3.3.4); deterministic admits every min-th unmatched packet of a
- * row (section 3.3.7), with one index for all ways. bpf/include/ways.h has the arrays, and says why they are per CPU and
- * what becomes of estimates when cores are added up.
+ * row (section 3.3.7), with one index for all ways. bpf/include/ways.h has the arrays, and explains why they are per CPU and
+ * how estimates of several cores are added.
  *
- * When the program is done, phv->carry[1] is the flow's estimate on arrival (figures 3.3 to 3.7): its counter, 0 without one. */
+ * After the program, phv->carry[1] is the flow's estimate on arrival (figures 3.3 to 3.7): its counter, 0 without one. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"

@@ -5,45 +5,45 @@
  *
  * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", sections 2 and 3.
  *
- * A record belongs to a flow and lies in a bucket that is chosen by the flow's *prefix*, so a prefix with many flows
+ * A record belongs to a flow and is in a bucket that is selected by the flow's *prefix*, so a prefix with many flows
  * cannot occupy many buckets. It compares each packet with the flow's last one (definitions 1 and 2) or with the largest
- * number so far (definition 3), and counts packets n and out-of-order packets o. What a record knows goes to userspace when
- * it is evicted, or when the window ends and userspace reads what is left.
+ * number so far (definition 3), and counts packets n and out-of-order packets o. A record is reported to userspace when
+ * it is evicted, or when the window ends and userspace reads the rest.
  *
- * sampling   (3.2) an array; a flow is watched until another one arrives and it is stale (older than T), or has had more than C
+ * sampling   (3.2) an array; a flow is observed until another one arrives and it is stale (older than T), or has had more than C
  *            packets, or R out-of-order ones.
  * precision  (3.1) d ways that keep the largest flows of each prefix: PRECISION with one more pair of words.
  * hybrid     (3.3) first the ways, then an array that admits only flows whose prefix is in no way.
  *
  * Under the memory rules:
  * - A record is four words in four consecutive stages: {signature, time or size}, {tag, prefix}, {tag, o, number}, {tag,
- *   done, n}. Signature and time in one word admit the stale case in one read-modify-write. n lies in a later stage: a packet
- *   that is refused and finds n > C there goes through the pipeline once more and takes the bucket. The same word holds when o
- *   has reached R (done), so that a refused packet looks at two words and no more. Ways admit by a second pass, too, as
+ *   done, n}. Signature and time in one word admit the stale case in one read-modify-write. n is in a later stage: a packet
+ *   that is refused and finds n > C there passes the pipeline once more and takes the bucket. The same word records that o
+ *   has reached R (done), so that a refused packet reads only two words. Ways also admit by a second pass, as
  *   PRECISION does: with probability 2^-y, the smallest power of two that is not above 1/(size + 1), and the record's size
  *   becomes 2^y (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.4).
- * - n of the ways is what the record has seen itself; the inherited size decides admission only. The share o/n would come
- *   out too small with it.
+ * - n of the ways is what the record has counted itself; the inherited size decides admission only. With it, the share o/n would be
+ *   too small.
  *
- * Many cores: the words are shared, since a flow may change its core between two packets and per-core records would call
- * that a gap. Two cores in one bucket at the same time can mix words of two records. Each word repeats a part of the
+ * Many cores: the words are shared, since a flow may change its core between two packets and per-core records would count
+ * that as a gap. Two cores in one bucket at the same time can mix words of two records. Each word repeats a part of the
  * signature: a number of another flow is not compared, a report whose words disagree is dropped, and both are counted
- * (torn). A word is read and then written by one aligned store, which costs half of an atomic exchange; what a core adds to
- * o between another core's two accesses is lost: at most one packet a race.
+ * (torn). A word is read and then written by one aligned store, which costs half of an atomic exchange; an addition to
+ * o between another core's two accesses is lost: at most one packet per race.
  *
- * A SYN begins a connection, on a 5-tuple that is used again, too: the flow's own record goes on, with a number that nothing of the
- * new connection is out of order after. A SYN without data counts for nothing else, and no record is written for it.
+ * A SYN starts a connection, also on a reused 5-tuple: the flow's own record continues, with a number after which nothing of the
+ * new connection is out of order. A SYN without data counts for nothing else, and no record is written for it.
  *
- * n and o have 24 bits. A record that comes near their end (15/16) is written again by a second pass of its own flow's packet:
- * what it held goes up as any record that is replaced.
+ * n and o have 24 bits. A record close to their maximum (15/16) is written again by a second pass of its own flow's packet:
+ * its content is reported as that of any replaced record.
  *
  * Aggregates (GSO, GRO) are merged from consecutive segments: they count as that many packets in order, and the next
  * packet is compared with the first segment's number (definitions 1, 3) and with the end of the last (2).
  *
- * Records accumulate over a window, hence two banks: the paper's interval is a window, a record lives for
- * microseconds or some packets (sampling), and reading a closed bank races with nobody.
+ * Records accumulate over a window, hence two banks: the paper's interval is a window, a record exists for
+ * microseconds or some packets (sampling), and reading a closed bank needs no lock.
  *
- * Time is kept in ticks of 1,024 ns modulo 2^32 (73 minutes): for T and a millisecond in 73 minutes an empty bucket looks taken. */
+ * Time is stored in ticks of 1,024 ns modulo 2^32 (73 minutes): for T and a millisecond in 73 minutes an empty bucket seems taken. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -58,7 +58,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define WAYS 5
-#define ARRAY WAYS /* carry[0] of a second pass that wants the array's bucket */
+#define ARRAY WAYS /* carry[0] of a second pass for the array's bucket */
 #define TICK 10    /* a stored time counts 2^10 ns */
 #define EARLY 1024 /* ticks by which a record may be younger than the packet (another core, a capture out of order) */
 #define SALT 0x72656f72 /* keeps signatures apart from other uses of the flow hash */
@@ -110,11 +110,11 @@ BUCKET(_array, 7, 8, 9, 10);
 #define COUNT_MASK ((1U << COUNT_BITS) - 1)
 #define COUNT_TAG 0xfe000000U
 #define FULL (15U << (COUNT_BITS - 4)) /* bits of an n that is near its end: 2^20 packets are left, to be granted a second pass */
-#define FRESH (1U << 30) /* ahead of a SYN's number: nothing that comes is behind this */
+#define FRESH (1U << 30) /* after a SYN's number: nothing that follows is below this */
 #define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which is stronger than any n */
 #define PREFIX_BITS 48
 
-/* One record that left the memory. */
+/* A record that was replaced. */
 struct reorder_report {
 	__u64 prefix; /* IPv4 in 32 bits, or the first 48 bits of IPv6, whose first 16 are not all 0 */
 	__u32 signature;
@@ -131,14 +131,14 @@ const enum reorder_method_kind *unused_method __attribute__((unused));
 const enum reorder_definition_kind *unused_definition __attribute__((unused));
 const struct reorder_report *unused_report __attribute__((unused));
 
-/* What a pass knows of its packet. */
+/* What a pass stores of its packet. */
 struct flow {
 	__u64 prefix;
 	__u32 signature; /* never 0: an empty record's */
 	__u32 start;     /* sequence number of the payload's first byte; number() */
 	__u32 end;       /* ... after its last */
 	__u16 segs;      /* with payload: 0 of a SYN without data */
-	__u32 follows;   /* 0: it begins a connection, else 1 */
+	__u32 follows;   /* 0: it starts a connection, else 1 */
 	__u32 index[WAYS]; /* locate_ways() */
 	__u32 slot;      /* of the array's registers, in the packet's bank */
 };
@@ -175,8 +175,8 @@ static __always_inline __u32 locate_crc(struct flow *f, const struct phv *phv)
 
 #define MULTIPLIER 0xd6e8feb86659fd93ULL /* that of hash_mix() */
 
-/* The upper half of a hash of 64 bits and 32 more. Two multiplications, a third of hash_flow(): word goes through a
- * bijection, what is added then is small, and the upper half of a product depends on all bits below. */
+/* The upper half of a hash of 64 bits and 32 more. Two multiplications, a third of hash_flow(): word is mapped by a
+ * bijection, the other addend is small, and the upper half of a product depends on all bits below. */
 static __always_inline __u32 hash_upper(__u64 word, __u32 more)
 {
 	word = (word ^ hash_seed) * MULTIPLIER;
@@ -193,7 +193,7 @@ static __always_inline __u32 locate_fast(struct flow *f, const struct phv *phv)
 	return hash_upper(f->prefix, 0);
 }
 
-/* The ways' places, which sampling has no use for. */
+/* The indices in the ways, which sampling does not use. */
 static __always_inline void locate_ways(struct flow *f)
 {
 	struct hash_input in;
@@ -231,8 +231,8 @@ static __always_inline void locate(struct flow *f, const struct phv *phv)
 	f->signature += f->signature == 0;
 }
 
-/* For packets that a record is kept of; most find another flow's. A SYN without data leaves numbers that no packet of its
- * connection is out of order after, and that none repeats. */
+/* For packets that get a record; most find another flow's. A SYN without data stores numbers after which no packet of its
+ * connection is out of order, and which none repeats. */
 static __always_inline void number(struct flow *f, const struct phv *phv)
 {
 	__u32 syn = phv->tcp_flags >> 1 & 1;
@@ -248,13 +248,13 @@ static __always_inline void number(struct flow *f, const struct phv *phv)
 	}
 }
 
-/* The number to keep, and whether this packet is out of order after the one that was kept. */
+/* The number to store, and whether this packet is out of order after the stored one. */
 static __always_inline __u32 kept(const struct flow *f)
 {
 	return reorder_definition == BEHIND_EXPECTED ? f->end : f->start;
 }
 
-/* The difference's sign, and never of a connection's begin: without a branch, for this is inside of a read-modify-write. */
+/* The difference's sign, and never for the start of a connection: without a branch, since this is inside a read-modify-write. */
 static __always_inline __u32 out_of_order(const struct flow *f, __u32 old)
 {
 	__u32 below = reorder_definition == BEHIND_EXPECTED ? old - f->start : f->start - old;
@@ -292,7 +292,7 @@ static __always_inline int worth(__u32 n, __u32 o, int way)
 	return o >= reorder_enough;
 }
 
-/* The words of a record that had to go. */
+/* The words of a replaced record. */
 struct evicted {
 	__u64 id;
 	__u64 prefix;
@@ -322,7 +322,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 	asm volatile("" ::: "memory"); /* both paths are one again: a copy of what follows for each would depend on the ring */
 }
 
-/* Stages 2 to 4 of a record that is written: what was there goes into the report. */
+/* Stages 2 to 4 of a record being written: the old content is reported. */
 #define WRITE_PREFIX(x)                                                                               \
 	do {                                                                                          \
 		__u64 *word_ = reg_at(reorder_prefix##x, slot);                               \
@@ -346,7 +346,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 		}                                                                                     \
 	} while (0)
 
-/* Fourth stage of the flow's own record. Returns whether it is to be written again before n runs into the bits above: by a packet that counts. */
+/* Fourth stage of the flow's own record. Returns whether it must be written again before n overflows into the bits above: by a packet that counts. */
 static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add, struct reorder_counts_t *count)
 {
 	__u32 old = reg_add(word, add);
@@ -359,7 +359,7 @@ static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add,
 
 /* ---- the ways ---- */
 
-/* What the ways know of a packet. */
+/* What the ways found for a packet. */
 struct ways {
 	__u32 held;      /* the way that holds the flow; WAYS: none */
 	__u32 way;       /* where the smallest record is */
@@ -472,7 +472,7 @@ static __always_inline int admit(struct phv *phv, const struct ways *w, __u64 *v
 		}                                                                                     \
 	} while (0)
 
-/* Second pass: the way that the first one has chosen. */
+/* Second pass: the way that the first one chose. */
 static __always_inline void take(const struct phv *phv, struct flow *f, __u32 way, __u64 value,
 				 struct reorder_counts_t *count)
 {
@@ -509,7 +509,7 @@ static __always_inline int enter(struct phv *phv, struct flow *f, __u64 *old)
 	return *old >> 32 == f->signature ? FATE_OWN : FATE_WRITTEN;
 }
 
-/* ... for a flow that is not to be admitted: its time goes on if the record is its own. Most SYNs find another's, and need
+/* ... for a flow that must not be admitted: its time is updated if the record is its own. Most SYNs find another's, and need
  * neither clock nor counters for that. */
 static __always_inline int enter_own(struct phv *phv, struct flow *f)
 {
@@ -523,7 +523,7 @@ static __always_inline int enter_own(struct phv *phv, struct flow *f)
 	return FATE_OWN;
 }
 
-/* The flow's own record. Returns whether it is to be written again. */
+/* The flow's own record. Returns whether it must be written again. */
 static __always_inline int follow(const struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	__u64 *seq = reg_at(reorder_seq_array, f->slot);
@@ -549,7 +549,7 @@ static __always_inline void write(const struct phv *phv, struct flow *f, __u64 i
 	report(phv, &e, 0, count);
 }
 
-/* Another flow's record: has it been watched long enough? One that is done has a count above any C. */
+/* Another flow's record: has it been observed long enough? One that is done has a count above any C. */
 static __always_inline int expired(const struct flow *f)
 {
 	__u32 *n = reg_at(reorder_count_array, f->slot);
@@ -565,7 +565,7 @@ static __always_inline int wants_array(struct phv *phv)
 	return 1;
 }
 
-/* First pass through the array. closed: no new flow. Returns whether the packet wants the bucket by a second pass. */
+/* First pass through the array. closed: no new flow. Returns whether the packet requests the bucket by a second pass. */
 static __always_inline int sample(struct phv *phv, struct flow *f, int closed, struct reorder_counts_t *count)
 {
 	__u64 old = 0;
@@ -588,7 +588,7 @@ static __always_inline int sample(struct phv *phv, struct flow *f, int closed, s
 	return wants_array(phv);
 }
 
-/* Second pass: the bucket is taken, whatever is in it. */
+/* Second pass: takes the bucket, whatever it contains. */
 static __always_inline void seize(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	__u64 *word = reg_at(reorder_id_array, f->slot), old;
@@ -599,7 +599,7 @@ static __always_inline void seize(struct phv *phv, struct flow *f, struct reorde
 	write(phv, f, old, count);
 }
 
-/* A flow that moves to a way gives up its bucket: it would miss what the way sees, and call that a gap later. */
+/* A flow that moves to a way releases its bucket: the bucket would miss the way's packets, and count that as a gap later. */
 static __always_inline void leave(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	__u64 *word = reg_at(reorder_id_array, f->slot);
@@ -642,7 +642,7 @@ static __always_inline void second(struct phv *phv, struct flow *f, struct reord
 		leave(phv, f, count);
 }
 
-/* A way's record that is near its end is written again. Its size is what so many packets came to at least. */
+/* A way's record close to its maximum is written again. Its size is the minimum that corresponds to so many packets. */
 static __always_inline int renew(struct phv *phv, const struct ways *w)
 {
 	phv->carry[0] = w->held;
@@ -671,14 +671,14 @@ static __always_inline int first(struct phv *phv, struct flow *f, struct reorder
 	return sample(phv, f, moves || w.monitored || !phv->payload, count) || moves;
 }
 
-/* With payload, or the begin of a connection. */
+/* With payload, or the start of a connection. */
 static __always_inline int matters(const struct phv *phv)
 {
 	return (phv->valid & (PHV_IP | PHV_TCP | PHV_FRAGMENT)) == (PHV_IP | PHV_TCP) &&
 	       (phv->payload || phv->tcp_flags & TCP_SYN);
 }
 
-/* A SYN without data in its first pass, and no ways: nothing is counted of it unless the record is its flow's. */
+/* A SYN without data in its first pass, and no ways: it counts for nothing unless the record is its flow's. */
 static __always_inline int begins(struct phv *phv)
 {
 	struct reorder_counts_t *count;

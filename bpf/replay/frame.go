@@ -1,6 +1,6 @@
 package replay
 
-// Link is how a frame begins.
+// Link is the start of a frame.
 type Link uint8
 
 const (
@@ -24,6 +24,6 @@ type Frame struct {
 	Link      Link
 	Direction Direction
 	Interface uint32 // 0 unless the capture names it
-	Enqueued  int64  // ns: when the packet was handed to the queue that it leaves at Time; 0 unless somebody knows
+	Enqueued  int64  // ns: when the packet entered the queue that it leaves at Time; 0 if not known
 	Queue     uint16 // the queue's number
 }

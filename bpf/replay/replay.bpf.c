@@ -2,7 +2,7 @@
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The replay driver: BPF_PROG_TEST_RUN runs it `repeat` times in one system call; every run takes the next
- * frame from shared memory, makes it the packet, and tail-calls the very entry program that `attach` loads. */
+ * frame from shared memory, makes it the packet, and tail-calls the same entry program that `attach` loads. */
 #include "base.h"
 #include "replay.h"
 #include "phv.h"
@@ -15,7 +15,7 @@ struct replay_frame {
 	__u8 data[REPLAY_SNAP];
 };
 
-/* Frames lie one after the other, 8-byte aligned and none across two buffers: a batch should be large, because the
+/* Frames are consecutive, 8-byte aligned and none across two buffers: a batch should be large, because the
  * kernel exchanges its XDP dispatcher before and after each (some milliseconds). */
 #define BUFFERS 16
 #define BUFFER_BYTES (1 << 20)
@@ -32,7 +32,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 } replay_frames SEC(".maps") TAG("pisa:table");
 
-/* A run that a signal interrupts is begun again by the library: what lies before next has been replayed. */
+/* A run interrupted by a signal is repeated by the library: frames before next have been replayed. */
 struct replay_cursor_t {
 	__u64 next;
 	__u64 limit;
@@ -59,7 +59,7 @@ struct {
 	__uint(max_entries, 1);
 } replay_entry SEC(".maps");
 
-/* Second passes that wait, with the vector that they go on with. */
+/* Delayed second passes, with their vectors. */
 struct replay_held_t {
 	__u64 due; /* starts when so many packets have passed */
 	struct phv phv;
@@ -74,7 +74,7 @@ struct {
 	__uint(max_entries, HELD);
 } replay_held SEC(".maps");
 
-/* Keeps what the last packet asked for. */
+/* Stores the last packet's request. */
 static __always_inline void hold(struct replay_cursor_t *cursor, struct phv *phv)
 {
 	__u32 slot = cursor->tail & (HELD - 1);
@@ -88,7 +88,7 @@ static __always_inline void hold(struct replay_cursor_t *cursor, struct phv *phv
 	cursor->tail++;
 }
 
-/* Starts the second pass that is due; returns when there is none. One of an earlier window is too late: its bank is
+/* Starts the second pass that is due; returns if there is none. One of an earlier window is too late: its bank is
  * being read. */
 static __always_inline void release(void *ctx, struct replay_cursor_t *cursor, struct phv *phv)
 {

@@ -1,21 +1,21 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* rtt-array: the baselines that the fridge is measured against. No correction, so they are biased; that is their use.
+/* rtt-array: the baselines that the fridge is compared with. Without correction, so they are biased.
  *
  * overwrite  Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", section 2.1: a request overwrites what is in its slot. Delays that are long against
- *            the time a slot stays untouched are lost. With several stages a request takes the first free slot and
+ *            the time a slot stays unchanged are lost. With several stages a request takes the first free slot and
  *            overwrites in the last stage.
- * expiry     The array of Chen et al. that section 5.1 compares with: a request goes into the first stage whose slot is
- *            empty or holds one that is older than a threshold, else it is not measured.
+ * expiry     The array of Chen et al. that section 5.1 compares with: a request is written to the first stage whose slot is
+ *            empty or contains one that is older than a threshold, else it is not measured.
  * cascade    Section 4.1: a request always enters the first stage, and what it evicts moves on to the next one, one swap
- *            a stage. Only in the last stage can it be lost, so only the insertions x survived there are corrected
- *            for, by (1 - 1/M)^-x. Unbiased, and worse than one stage for long delays: all records live about
+ *            per stage. It can be lost only in the last stage, so only the insertions x survived there are corrected
+ *            for, by (1 - 1/M)^-x. Unbiased, and worse than one stage for long delays: all records are stored about
  *            equally long.
  *
  * Matching rules and hashes are the fridge's. A retransmitted request that finds its own record leaves it. A record is
- * {id, time} in one 64-bit word, as there (record.h); the index of a later stage derives from the id, which is all that an evicted
- * record brings along. */
+ * {id, time} in one 64-bit word, as there (record.h); the index of a later stage is derived from the id, which is all that an evicted
+ * record contains. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -57,7 +57,7 @@ REGISTER(rtt_stage1, 1, __u64, 65536);
 REGISTER(rtt_stage2, 2, __u64, 1);
 REGISTER(rtt_stage3, 3, __u64, 1);
 REGISTER(rtt_stage4, 4, __u64, 1);
-/* cascade: insertions into the last stage, and their number when a record came there */
+/* cascade: insertions into the last stage, and their number when a record entered it */
 REGISTER(rtt_inserts, 5, __u32, 1);
 REGISTER(rtt_survived, 6, __u32, 1);
 /* read by userspace only. [delay]; cascade: [survival][delay], cells of survival.h */
@@ -84,7 +84,7 @@ static __always_inline __u32 slot_of(__u32 id, int stage)
 	return hash_mix(id + stage * 0x9e3779b97f4a7c15ULL) & ((1U << rtt_bits) - 1);
 }
 
-/* Overwrite and expiry: offers a stage's slot to a request; 0 when it must look further. */
+/* Overwrite and expiry: offers a stage's slot to a request; 0 if it must try further. */
 static __always_inline int offer(__u64 *entry, __u64 word, int last, struct rtt_counters_t *count)
 {
 	__u64 old = reg_load(entry);
@@ -143,7 +143,7 @@ static __always_inline void arrive(__u64 word, __u32 slot)
 		reg_store(survived, x << 8 | (id_of(word) & 0xff));
 }
 
-/* Puts `word` into a stage after the first and takes out what was there. */
+/* Writes `word` to a stage after the first and returns the old one. */
 #define PUSH(array, stage)                                                                            \
 	do {                                                                                          \
 		__u64 *entry;                                                                         \
@@ -187,7 +187,7 @@ last_stage:
 	arrive(arrived, last);
 }
 
-/* Takes a response's record out of a stage's slot. */
+/* Removes a response's record from a stage's slot. */
 static __always_inline int take(__u64 *entry, __u32 id, __u64 *record)
 {
 	__u64 word = reg_load(entry);

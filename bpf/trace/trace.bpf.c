@@ -1,12 +1,12 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The entry program at the start of transmission, and the account of what does not get there.
+/* The entry program at the start of transmission, and the accounting of packets that do not reach it.
  *
- * Trace points are the host's: every packet of every interface and namespace passes. Packets of interfaces that are not
- * watched leave after one look into a small table. The vector is the same that the other entry programs fill, from the same parser,
- * which copies each header here instead of pointing into the packet: a trace point has no right to. What it does not do is look
- * after the linear part (headers that were not there TC egress has pulled) or into messages and options. */
+ * Trace points are global: every packet of every interface and namespace passes. Packets of other interfaces
+ * leave after one lookup in a small table. The vector is that of the other entry programs, filled by the same parser,
+ * which copies each header here instead of pointing into the packet: a trace point has no direct packet access. It does not read
+ * beyond the linear part (TC egress has pulled missing headers), nor messages and options. */
 #define PARSE_COPIES
 
 #include "base.h"
@@ -27,7 +27,7 @@ enum trace_count {
 	TRACE_DROPPED,       /* segments with words that were freed instead */
 	TRACE_DROPPED_BYTES,
 	TRACE_BARE,          /* packets that did not pass TC egress */
-	TRACE_FOREIGN,       /* packets whose words somebody else has written */
+	TRACE_FOREIGN,       /* packets whose words others have written */
 	TRACE_STALE,         /* packets whose words are too old */
 	TRACE_UNPARSED,      /* packets with words whose headers could not be read */
 	TRACE_COUNTS
@@ -37,7 +37,7 @@ COUNTERS(trace_counters, TRACE_COUNTS);
 
 const enum trace_count *unused_count __attribute__((unused));
 
-/* The interfaces that are watched, of all namespaces. */
+/* The measured interfaces, of all namespaces. */
 struct trace_key {
 	__u64 netns; /* cookie */
 	__u32 ifindex;
@@ -60,7 +60,7 @@ struct {
 
 #define NEAR_PLACES 256
 
-/* Whether any of them is in a place: a look here takes a fraction of one into the table of all, and most packets go no further. */
+/* Whether any of them is at an index: a lookup here takes a fraction of one in the table of all, and most packets stop here. */
 TABLE(trace_near, __u8, NEAR_PLACES);
 
 static __always_inline __u32 near_place(const struct trace_key *key)
@@ -78,7 +78,7 @@ static __always_inline struct trace_interface *watched(const struct net_device *
 	return bpf_map_lookup_elem(&trace_watched, &key);
 }
 
-/* The words that a queueing discipline has to itself, at the end of the control block. */
+/* The words that a queueing discipline does not use, at the end of the control block. */
 static __always_inline int words_of(const struct sk_buff *skb, __u32 *words)
 {
 	const struct qdisc_skb_cb *cb = (const void *)skb->cb;
@@ -141,8 +141,8 @@ static __always_inline int parse_sent(struct phv *phv, const struct sk_buff *skb
 	return reason;
 }
 
-/* When a packet began to wait for others: where it was given a time before which it must not leave, by pacing, then. Receive time stamps are of another clock, which is ahead; a
- * queue that does not keep to the time lets packets leave before. */
+/* When a packet started to wait for others: if pacing gave it an earliest departure time, then at that time. Receive timestamps are of another clock, which is ahead; a
+ * queue that ignores the time lets packets leave earlier. */
 static __always_inline __u64 waits_since(const struct sk_buff *skb, __u64 enqueued, __u64 now)
 {
 	__u64 due = skb->tstamp;
@@ -190,7 +190,7 @@ SEC("tp_btf/net_dev_start_xmit") int chain_tp_entry(__u64 *ctx)
 	return 0;
 }
 
-/* Stands in the slots of algorithms that do not look at transmissions. */
+/* In the slots of algorithms without a program for transmissions. */
 SEC("tp_btf/net_dev_start_xmit") int chain_tp_over(__u64 *ctx)
 {
 	struct phv *phv = phv_get();
@@ -200,8 +200,8 @@ SEC("tp_btf/net_dev_start_xmit") int chain_tp_over(__u64 *ctx)
 	return 0;
 }
 
-/* A packet is freed that nobody has consumed. It is one of ours while it belongs to a watched interface and has its words: one that
- * has arrived somewhere belongs to another. */
+/* A packet is freed without being consumed. It is ours while it belongs to a measured interface and has its words: one that
+ * has been received belongs to another. */
 SEC("tp_btf/kfree_skb") int chain_tp_dropped(__u64 *ctx)
 {
 	const struct sk_buff *skb = (const void *)ctx[0];

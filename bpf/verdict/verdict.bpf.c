@@ -1,12 +1,12 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The last slot of a chain that enforces: carries out what its algorithms decided (verdict.h), and counts what was done.
+/* The last slot of a chain that enforces: executes the decision of its algorithms (verdict.h), and counts what was done.
  *
  * A mark sets both ECN bits of the outermost IP header (RFC 3168) of a packet whose sender declared support. Only the
- * IPv4 header checksum covers them: it is brought up to date from the change alone (RFC 1624), and what a device still has to do
- * to the transport checksum is left alone, since no pseudo header holds the bits. An aggregate is marked once, and all its
- * segments carry the mark. A packet that cannot be marked (its sender does not understand, its header is out of reach) passes
+ * IPv4 header checksum covers them: it is updated from the change alone (RFC 1624), and a transport checksum that a device still has to
+ * complete is left alone, since no pseudo header contains the bits. An aggregate is marked once, and all its
+ * segments have the mark. A packet that cannot be marked (its sender does not support ECN, its header is out of reach) passes
  * and is counted: whether to drop it instead is the enforcer's choice, not this program's. */
 #include "base.h"
 #include "phv.h"
@@ -20,7 +20,7 @@ enum verdict_count {
 	VERDICT_COUNT_DROPPED,
 	VERDICT_COUNT_DROPPED_BYTES,
 	VERDICT_COUNT_MARKED,       /* ECN bits were set */
-	VERDICT_COUNT_MARKED_BEFORE, /* ... were set when the packet came */
+	VERDICT_COUNT_MARKED_BEFORE, /* ... were set on arrival */
 	VERDICT_COUNT_UNMARKABLE,   /* a mark was wanted and could not be made */
 	VERDICT_COUNT_STEERED,      /* got another mark, priority or time of departure of the host's own: TC */
 	VERDICT_COUNTS
@@ -126,8 +126,8 @@ static __always_inline enum marking mark_tc(struct __sk_buff *skb, const struct 
 	return bpf_skb_store_bytes(skb, at, &now, sizeof(now), 0) ? UNMARKABLE : MARKED;
 }
 
-/* The later of two times of departure: the packet's own, which TCP or another pacer gave it, and that of the chain. Only a packet that leaves has one; on arrival
- * the word is the time of its receipt. 0: not to be changed. */
+/* The later of two departure times: the packet's own, set by TCP or another pacer, and that of the chain. Only a packet that leaves has one; on arrival
+ * the word is its receive timestamp. 0: unchanged. */
 static __always_inline __u64 departure(const struct __sk_buff *skb, const struct phv *phv)
 {
 	__u64 due = phv->now + phv->steer;

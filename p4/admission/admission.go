@@ -1,4 +1,4 @@
-// Package admission is what the twins of precision and hhh share: a key enters in a second pass, with a probability by the smaller counter.
+// Package admission is shared by the twins of precision and hhh: a key enters in a second pass, with a probability given by the smaller counter.
 package admission
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Count is a counter of the host beside the actions of a twin's outcome.
+// Count compares a counter of the host with the actions of a twin's outcome.
 func Count(name string, index int, actions ...string) twin.Count {
 	return twin.Count{Table: name + ".outcome.outcomes", Actions: actions, Host: name + "_counts", Index: index}
 }
 
-// Sizes of every order, of entries that hold nobody's key: what admission is decided by. They are less than 2^31 apart, for the twin
-// tells which one is smaller by a sign.
+// Sizes of every magnitude, of entries without a key: they decide admission. They differ by less than 2^31, since the twin
+// finds the smaller one by a sign.
 func Sizes(name string) func(register string, i int) uint64 {
 	return func(register string, i int) uint64 {
 		switch {
@@ -29,17 +29,17 @@ func Sizes(name string) func(register string, i int) uint64 {
 	}
 }
 
-// What Full sends, and to how many entries.
+// Packets of Full, and the number of entries.
 const (
 	fullFlows  = 300
-	fullBefore = 10 // packets of each, by which some are admitted
+	fullBefore = 10 // packets per flow, of which some are admitted
 	fullAfter  = 4
-	heldFlows  = 3 // in each way
+	heldFlows  = 3 // per way
 	fewEntries = 1024
 	nearlyFull = 1<<32 - 3
 )
 
-// Full drives counters of keys that are held to their end, one after the other, in the form of few entries alone.
+// Full drives counters of stored keys to saturation, one after the other, in the form with few entries only.
 func Full(name string) func(d twin.Driver, _ twin.Form) error {
 	return func(d twin.Driver, _ twin.Form) error {
 		counters := []string{name + "_c0", name + "_c1"}
@@ -73,14 +73,14 @@ func Full(name string) func(d twin.Driver, _ twin.Form) error {
 	}
 }
 
-// place of a flow that is held.
+// place of a stored flow.
 type place struct {
 	flow     int
 	register string
 	at       int
 }
 
-// held finds flows whose packet adds to a counter. Nobody else's packet comes any more: a counter that is 2^31 above the other one
+// held finds flows whose packet adds to a counter. No other flow sends packets afterwards: a counter that is 2^31 above the other one
 // would be taken for the smaller one.
 func held(d twin.Driver, counters []string) (found []place, err error) {
 	var ways [2]int
@@ -101,7 +101,7 @@ func held(d twin.Driver, counters []string) (found []place, err error) {
 	return found, nil
 }
 
-// counted is the counter that has gone up by two, as that of a key that is held does; -1: none.
+// counted is the index of the counter that increased by two, as that of a stored key does; -1: none.
 func counted(before, after []uint64) int {
 	for i, v := range after {
 		if v == before[i]+2 {
@@ -111,13 +111,13 @@ func counted(before, after []uint64) int {
 	return -1
 }
 
-// packetOf a flow, a microsecond behind the one before.
+// packetOf is a packet of a flow, a microsecond after the one before.
 func packetOf(d twin.Driver, n int) packet.Packet {
 	return packet.Packet{Time: d.Now() + 1000, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: uint16(n), DstPort: 9,
 		Src: netip.AddrFrom4([4]byte{90, byte(n % 7), byte(n % 31), byte(n)}), Dst: netip.AddrFrom4([4]byte{91, 0, 0, 1})}
 }
 
-// Saturated is a host's word as the twin has it: its counters stay at the end of their 32 bits.
+// Saturated converts a host's word: the twin's counters saturate at 32 bits.
 func Saturated(name string) func(register string, word uint64) uint64 {
 	return func(register string, word uint64) uint64 {
 		if register == name+"_c0" || register == name+"_c1" {
@@ -127,7 +127,7 @@ func Saturated(name string) func(register string, word uint64) uint64 {
 	}
 }
 
-// Unreachable entries: no counter is as small as seven, which the value that all begin with is above, and none is 2^31 above another.
+// Unreachable entries: no counter is as small as seven, since the initial value is larger, and none is 2^31 above another.
 func Unreachable() (rows []string) {
 	row := func(low uint64, mask uint32) {
 		rows = append(rows, fmt.Sprintf("admission [{%d %d 0 false}]", low, mask))
@@ -142,7 +142,7 @@ func Unreachable() (rows []string) {
 // roleTake is the role of a second pass into way 0, in p4/include/ways.p4.
 const roleTake = 2
 
-// Second is what a clone carries to its second pass. more adds what a twin has beside that; nil: nothing.
+// Second is what a clone contains for its second pass. more adds the twin's own fields; nil: none.
 func Second(more func(s *twin.Seen, f twin.Fields)) []twin.Emit {
 	return []twin.Emit{{Header: "second_pass_h", Want: func(s *twin.Seen) twin.Fields {
 		if s.PHV.Pass == 0 {

@@ -3,8 +3,8 @@
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 4. The eBPF form is
  * bpf/beaucoup/beaucoup.bpf.c. This is the form with 32 coupons and 26 queries over eleven attributes,
- * --set beaucoup.set=many; hashes and tables are generated. The entries of the tables of coupons and queries are what it
- * starts with: queries over the same attributes come and go while it runs, by `xdpmon p4 rules beaucoup`. The registers,
+ * --set beaucoup.set=many; hashes and tables are generated. The entries of the tables of coupons and queries are the initial
+ * ones: queries over the same attributes are added and removed at run time, by `xdpmon p4 rules beaucoup`. The registers,
  * which a test compares:
  *
  * stage  register          width     holds
@@ -12,7 +12,7 @@
  *   2    beaucoup_keys     32        collectors.p4: checksum of query and key
  *   3    beaucoup_vectors  32 of 64  collectors.p4: its coupons
  *
- * A packet that completes a collector is copied to the CPU port: it carries the key's own fields, and the query is found
+ * A packet that completes a collector is copied to the CPU port: it contains the key's own fields, and the query is found
  * by its hashes. Stages are an order, not numbers of the chip: the compiler places the tables. */
 #ifndef XDPMON_BEAUCOUP_P4
 #define XDPMON_BEAUCOUP_P4
@@ -63,7 +63,7 @@ control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadat
     BeaucoupComplete() sums;
 
     action flip() { coin = random.get(); }
-    /* A stateful ALU compares numbers: a window that would span the turn of the clock, once in 73 minutes, ends there. */
+    /* A stateful ALU compares numbers: a window that would cross the wrap of the clock, once in 73 minutes, ends there. */
     action add_window() { end = now |+| window; }
     action hash_slot() { slot = (beaucoup_slot_t)slots.get(BEAUCOUP_KEY); }
     action hash_check() { check = checks.get(BEAUCOUP_KEY); }

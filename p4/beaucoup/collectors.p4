@@ -3,7 +3,7 @@
 #ifndef XDPMON_BEAUCOUP_COLLECTORS_P4
 #define XDPMON_BEAUCOUP_COLLECTORS_P4
 
-/* Stage 1: until when it collects. fresh is 1 when its window was over, and begins again. */
+/* Stage 1: the end of its window. fresh is 1 if the window was over, and restarts. */
 control BeaucoupEnds(in beaucoup_slot_t slot, in bit<32> now, in bit<32> end, out bit<8> fresh) {
     Register<bit<32>, beaucoup_slot_t>(BEAUCOUP_ENTRIES, 0) beaucoup_ends;
 
@@ -22,7 +22,7 @@ control BeaucoupEnds(in beaucoup_slot_t slot, in bit<32> now, in bit<32> end, ou
     }
 }
 
-/* Stage 2: whose it is. own is 1 when it belongs to this key. */
+/* Stage 2: its key. own is 1 if it belongs to this one. */
 control BeaucoupKeys(in beaucoup_slot_t slot, in bit<32> check, in bit<8> fresh, out bit<8> own) {
     Register<bit<32>, beaucoup_slot_t>(BEAUCOUP_ENTRIES, 0) beaucoup_keys;
 

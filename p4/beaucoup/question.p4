@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the parser leaves for queries beside the headers. */
+/* Metadata of the parser for queries, in addition to the headers. */
 #ifndef XDPMON_BEAUCOUP_QUESTION_P4
 #define XDPMON_BEAUCOUP_QUESTION_P4
 
@@ -8,7 +8,7 @@ struct question_t {
     bit<8>  kind;  /* bit 0: there are ports; bit 1: TCP */
 }
 
-/* What a query's key is made of; an IPv4 address is the last word of each. */
+/* The parts of a query's key; an IPv4 address is the last word of each. */
 struct beaucoup_key_t {
     bit<32> src0;
     bit<32> src1;
@@ -22,7 +22,7 @@ struct beaucoup_key_t {
     bit<8>  protocol;
 }
 
-/* Metadata begin as zeros on this chip; the parser assigns these only where there are some. */
+/* The chip initializes metadata to zeros; the parser assigns these only if the packet has them. */
 #define QUESTION_NONE q
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* BeauCoup as a whole switch program: parser, queries, forwarding. */
+/* BeauCoup as a complete switch program: parser, queries, forwarding. */
 #define FLOW_PORTS
 #define FLOW_KIND
 #include "../include/target.p4"
@@ -15,8 +15,8 @@
 #include "tables.p4"
 #include "beaucoup.p4"
 
-/* Hashes take the addresses of both families: those of the header that a packet does not have must be zeros, and not what
- * the compiler keeps in the same place. */
+/* Hashes use the addresses of both families: those of the missing header must be zeros, and not what
+ * the compiler places in the same container. */
 @pa_no_overlay("ingress", "hdr.ipv4.src")
 @pa_no_overlay("ingress", "hdr.ipv4.dst")
 @pa_no_overlay("ingress", "hdr.ipv4.id")

@@ -22,8 +22,8 @@ func init() {
 			{Name: "small", Generated: true, Set: map[string]string{"entries": "256", "budget": "1", "queries": small}},
 		},
 		Drive: collect,
-		Fill: []twin.Fill{{Kind: twin.FillCPU, Object: "port to the CPU", What: "where copied packets go, which are the alerts: the device's CPU port, in the traffic manager's configuration"},
-			{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules beaucoup", What: "tables of coupons and of queries, when the queries are to change; the text begins with those of beaucoup.set=many"}},
+		Fill: []twin.Fill{{Kind: twin.FillCPU, Object: "port to the CPU", What: "destination of copied packets, which are the alerts: the device's CPU port, in the traffic manager's configuration"},
+			{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules beaucoup", What: "tables of coupons and of queries, to change the queries; the initial ones are those of beaucoup.set=many"}},
 		Coins: twin.HighBits,
 		Host:  host,
 		Same:  same,
@@ -45,7 +45,7 @@ const small = `a: count distinct dst+dport by src > 8 in 10s; b: count distinct 
 	e: count distinct src+proto by dst/48 > 4 in 30s; f: count distinct tcp.flags+sport by dst+proto > 5 in 2s if tcp;
 	g: count distinct dst+sport by src > 4 in 3s if udp and dport=53; h: count distinct src+dst by proto > 30 in 1m if ipv6`
 
-// copied packets are the alerts: what they say of their key is their own headers.
+// copied packets are the alerts: their own headers are the key.
 func copied(r *run.Result, time uint64) [][]uint64 {
 	if r.ToCPU {
 		return [][]uint64{{time}}
@@ -53,10 +53,10 @@ func copied(r *run.Result, time uint64) [][]uint64 {
 	return nil
 }
 
-// Of a checksum the host has the query's number in the last bits, which are the key's hash on a switch.
+// On the host the last bits of a checksum are the query's number, on a switch they are part of the key's hash.
 const queryBits = 7
 
-// host takes the end of the window off a vector, which tells cores from each other.
+// host removes the end of the window from a vector, which differs between cores.
 func host(register string, word uint64) uint64 {
 	switch register {
 	case "beaucoup_keys":
@@ -67,8 +67,8 @@ func host(register string, word uint64) uint64 {
 	return word
 }
 
-// dated puts the end of its window in front of a vector, which a host tells cores from each other by. Which query a key's checksum is of
-// is known of alerts only.
+// dated puts the end of its window before a vector, by which a host distinguishes cores. The query of a key's checksum
+// is known for alerts only.
 func dated(register string, word uint64, beside func(string) uint64) uint64 {
 	switch register {
 	case "beaucoup_keys":
@@ -106,7 +106,7 @@ func same(register string, word uint64) uint64 {
 	return word
 }
 
-// full is a query whose every packet draws a coupon, for one key: of the three thresholds 7, 15 and 24 coupons come before the alert.
+// full is a query to which every packet of one key draws a coupon: with the three thresholds, 7, 15 and 24 coupons precede the alert.
 func full(threshold string) twin.Form {
 	return twin.Form{Name: "above " + threshold, Generated: true, Driven: true,
 		Set: map[string]string{"entries": "256", "budget": "1", "queries": "a: count distinct timestamp by src > " + threshold + " in 60s"}}
@@ -115,7 +115,7 @@ func full(threshold string) twin.Form {
 // before an alert, by form.
 var before = map[string]int{"above 9": 7, "above 22": 15, "above 50": 24}
 
-// collect every number of coupons in each byte of a collector, and what completes it.
+// collect covers every number of coupons in each byte of a collector, and its completion.
 func collect(d twin.Driver, form twin.Form) error {
 	n, ok := before[form.Name]
 	if !ok {
@@ -151,7 +151,7 @@ func collect(d twin.Driver, form twin.Form) error {
 	return nil
 }
 
-// every kind of packet that queries tell apart, of many flows: two coupons of one packet are rare.
+// every sends each kind of packet that queries distinguish, of many flows: two coupons in one packet are rare.
 func every(d twin.Driver) error {
 	r, now := rand.New(rand.NewPCG(6, 16)), d.Now()+1e9
 	for n := range 18_000 {
@@ -179,7 +179,7 @@ func every(d twin.Driver) error {
 	return atTheEnd(d)
 }
 
-// atTheEnd of a collector's window, in its very tick, packets of its key come.
+// atTheEnd sends packets of a collector's key in the last tick of its window.
 func atTheEnd(d twin.Driver) error {
 	from := func(n, to int, at int64) packet.Packet {
 		return packet.Packet{Time: at, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: 1, DstPort: 2,
@@ -209,10 +209,10 @@ func atTheEnd(d twin.Driver) error {
 	return nil
 }
 
-// tries until a coupon is a fresh one: a quarter of them is, where the vector is fullest.
+// tries until a coupon is new: a quarter is, with the fullest vector.
 const tries = 12
 
-// some bits of a byte.
+// some returns some bits of a byte.
 func some(r *rand.Rand, n int) (v uint64) {
 	for _, bit := range r.Perm(8)[:n] {
 		v |= 1 << bit

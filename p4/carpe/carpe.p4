@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* carpe: a switch's part in finding flows that are heavy in the network and not at any one place.
+/* carpe: a switch's part in finding flows that are heavy in the whole network but not at any single point.
  *
  * Harrison, Landau Feibish, Gupta, Teixeira, Muthukrishnan, Rexford, "Carpe Elephants: Seize the Global Heavy Hitters", SPIN 2020, section 4.
  * The eBPF form is bpf/carpe/carpe.bpf.c; this is the form with two ways that counts packets of 5-tuples over IPv4, --set carpe.family=4
  * with s a power of two. The registers, which a test compares:
  *
  * stage  register     width    holds
- *   1    carpe_d0     32 + 32  hold.p4: {signature, what the bundle lacks} of the flow in way 0
+ *   1    carpe_d0     32 + 32  hold.p4: {signature, units missing from the bundle} of the flow in way 0
  *   2    carpe_d1     32 + 32  hold.p4: way 1
- *   4    carpe_heard  32       below: digest of a group that the control plane has heard of
+ *   4    carpe_heard  32       below: digest of a group that was reported to the control plane
  *
  * By stage of the chip: 0 hashes, coins, the group's prefixes, its parameters · 1 way 0; the group's hashes; the coin of a report minus its limit · 2 way 1 ·
- * 3 what became of the packet; carpe_heard · 4 the digest.
+ * 3 outcome of the packet; carpe_heard · 4 the digest.
  *
  * The control plane fills `groups` (source and destination prefix, longest first), frees entries that stay the same for a window, and
- * empties carpe_heard now and then. */
+ * clears carpe_heard periodically. */
 #ifndef XDPMON_CARPE_P4
 #define XDPMON_CARPE_P4
 
@@ -23,7 +23,7 @@ const bit<8> REPORT_GROUP = 2;
 
 #include "hold.p4"
 
-/* Once a group, to the control plane. */
+/* Once per group, to the control plane. */
 control CarpeHeard(in sample_t sample, in bit<32> left_0, in bit<32> left_1, in heard_slot_t slot, in bit<32> group, out bit<8> news) {
     Register<bit<32>, heard_slot_t>(CARPE_HEARD, 0) carpe_heard;
 
@@ -40,7 +40,7 @@ control CarpeHeard(in sample_t sample, in bit<32> left_0, in bit<32> left_1, in 
     action asked() { news = tell_once.execute(slot); }
     action not_asked() {}
 
-    /* Parameters are asked for by who may begin a bundle, and by who has filled one. */
+    /* Parameters are requested by packets that may start a bundle, and by those that complete one. */
     table heard {
         key = {
             sample : ternary;
@@ -128,8 +128,8 @@ control Carpe(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_m
         bundle = REPORT_BUNDLE;
         outcomes.count();
     }
-    action kept_quiet() { outcomes.count(); } /* a full bundle that its coin does not report */
-    action collided() { outcomes.count(); }   /* it might have begun a bundle and found no place */
+    action kept_quiet() { outcomes.count(); } /* a complete bundle whose coin decides against a report */
+    action collided() { outcomes.count(); }   /* it might have started a bundle, but found no free entry */
     action other() { outcomes.count(); }
 
     table bundles {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stages 1 and 2: entries. A word holds a flow's signature and what its bundle lacks, above the floor; at the floor and below it is free. A packet
- * that may begin a bundle takes a free place, every other one counts where its flow is. What is left behind it comes out: 0 where the
- * packet has found nothing, the floor where it has filled the bundle. */
+/* Stages 1 and 2: entries. A word has a flow's signature and, above the floor, the units missing from its bundle; at or below the floor it is free. A packet
+ * that may start a bundle takes a free entry, every other one counts in its flow's entry. The output is the new value: 0 if the
+ * packet found no entry, the floor if it completed the bundle. */
 #ifndef XDPMON_CARPE_HOLD_P4
 #define XDPMON_CARPE_HOLD_P4
 
@@ -41,7 +41,7 @@ control CarpeD0(in sample_t sample, in carpe_slot_t slot, in bit<32> signature, 
     action count() { left = count_d0.execute(slot); }
     action skip() {}
 
-    /* A miss has no index: count is an entry, and nobody misses. */
+    /* A miss has no index: count is an entry, and no packet misses. */
     table entries_0 {
         key = {
             sample : ternary;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What goes to the control plane: a report of a bundle, the news that packets of a group are here, or both at once. */
+/* Digests to the control plane: a report of a bundle, the first packet of a group, or both. */
 #ifndef XDPMON_CARPE_QUESTION_P4
 #define XDPMON_CARPE_QUESTION_P4
 
@@ -17,7 +17,7 @@ struct question_t {
     bit<32> ports; /* source and destination, 0 without */
 }
 
-/* Metadata begin as zeros on this chip; the parser assigns ports only where there are some. */
+/* The chip initializes metadata to zeros; the parser assigns ports only if the packet has them. */
 #define QUESTION_NONE q
 
 #endif

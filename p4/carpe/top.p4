@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Carpe as a whole switch program: parser, bundles, forwarding. */
+/* Carpe as a complete switch program: parser, bundles, forwarding. */
 #define FLOW_PORTS
 #define REPORTS
 #include "../include/target.p4"
@@ -11,7 +11,7 @@
 #include "../include/switch.p4"
 #include "../include/hashing.p4"
 
-/* The field list of ways and signature: five words of key and one of zeros, as key_fields_of of bpf/include/key.h. */
+/* The field list of ways and signature: five words of key and one of zeros, as in key_fields_of of bpf/include/key.h. */
 #define KEY_WORDS { hdr.ipv4.src, hdr.ipv4.dst, q.ports, hdr.ipv4.protocol, 24w1, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }
 
 #include "params.p4"

@@ -21,7 +21,7 @@ func init() {
 			{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "128", "threshold": "640", "observers": "4", "s": "1/4"}},
 		},
 		Coins: twin.HighBits,
-		Fill:  []twin.Fill{{Kind: twin.FillTable, Object: "Ingress.carpe.groups", What: "parameters of groups, as the coordinator sets them; those of unknown ones stand in the default action"}},
+		Fill:  []twin.Fill{{Kind: twin.FillTable, Object: "Ingress.carpe.groups", What: "parameters of groups, as set by the coordinator; those of unknown groups are in the default action"}},
 		Counts: []twin.Count{
 			count(bpf.CarpeCarpeCounterCARPE_FULL, "report", "kept_quiet"),
 			count(bpf.CarpeCarpeCounterCARPE_REPORTED, "report"),
@@ -31,13 +31,13 @@ func init() {
 		Also: []twin.Count{
 			count(bpf.CarpeCarpeCounterCARPE_UNITS, "report", "kept_quiet", "collided", "other"),
 		},
-		Unreachable: []string{"action carpe.d0.skip"}, // nobody misses
-		Told:        coordinated,
+		Unreachable: []string{"action carpe.d0.skip"}, // no packet misses
+		Messages:    coordinated,
 		Drive:       again,
-		Reports:     &twin.Reports{Ring: "carpe_events", Host: said, Twin: digests, Record: records},
+		Reports:     &twin.Reports{Ring: "carpe_events", Host: event, Twin: digests, Record: records},
 		Registers:   true,
 		Freed:       []string{"carpe_d0", "carpe_d1", "carpe_heard"},
-		Uncounted:   []string{"asked", "asked_unknown", "bundles_begun", "expired", "groups_told", "held_most", "no_key"}, // entries are freed at the ends of windows alone
+		Uncounted:   []string{"asked", "asked_unknown", "bundles_begun", "expired", "groups_told", "held_most", "no_key"}, // entries are freed only at the end of windows
 		Differences: []twin.Difference{twin.Echoes},
 	})
 }
@@ -46,14 +46,14 @@ func count(counter bpf.CarpeCarpeCounter, actions ...string) twin.Count {
 	return twin.Count{Table: "carpe.bundles", Actions: actions, Host: "carpe_counts", Index: int(counter)}
 }
 
-// What a digest says: bits of report_t.what.
+// Bits of a digest: report_t.what.
 const (
 	bundle = 1
 	group  = 2
 )
 
-// said is a record of the host: what it is, the flow, and the bundle.
-func said(record []byte) []uint64 {
+// event is a record of the host: its kind, the flow, and the bundle.
+func event(record []byte) []uint64 {
 	var e bpf.CarpeCarpeEvent
 	if _, err := binary.Decode(record, binary.NativeEndian, &e); err != nil {
 		return nil
@@ -61,7 +61,7 @@ func said(record []byte) []uint64 {
 	return []uint64{uint64(e.Kind), e.Key[0], e.Key[1], uint64(e.Units)}
 }
 
-// digests of one packet: a host says two things one after the other.
+// digests of a packet: a host sends two records in a row.
 func digests(r *run.Result, _ uint64) (all [][]uint64) {
 	for _, d := range r.Digests {
 		flow, tag := d.Value("src")<<32|d.Value("dst"), d.Value("ports")<<32|d.Value("protocol")<<24|1
@@ -86,13 +86,13 @@ func records(v algo.Values, d *run.Digest, _ int) (all [][]byte) {
 		if e.Kind == bundle {
 			e.Observers, _ = carpe.TwinObservers(v, e.Units) // the parameters are those of a switch that was built
 		}
-		b, _ := binary.Append(nil, binary.NativeEndian, &e) // numbers alone
+		b, _ := binary.Append(nil, binary.NativeEndian, &e) // only numbers: it cannot fail
 		all = append(all, b)
 	}
 	return all
 }
 
-// coordinated: in a test some groups are observed by more hosts than others.
+// coordinated: in a test, some groups have more observers than others.
 func coordinated(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error) {
 	observers := map[carpe.Group]uint32{}
 	for n := range 12 {
@@ -100,7 +100,7 @@ func coordinated(v algo.Values) (messages [][]byte, write func(sw *run.Switch) e
 			return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(1 + n%4*50), byte(n / 4)}), 16)
 		}
 		for m := range 12 {
-			if n := (7*n + m) % 8; n < 4 { // of the others nothing is known
+			if n := (7*n + m) % 8; n < 4 { // the others are unknown
 				observers[carpe.Group{Src: near(n), Dst: near(m)}] = 1 << n
 			}
 		}
@@ -131,7 +131,7 @@ func fillGroups(sw *run.Switch, groups []carpe.TwinGroup) error {
 	return nil
 }
 
-// again fills bundles whose group has been forgotten: that they are asked for is known by the bundle alone.
+// again fills bundles whose group has been removed: only the bundle records that its parameters were requested.
 func again(d twin.Driver, _ twin.Form) error {
 	const flows, floor = 64, 1 << 24
 	now := d.Now() + 1e9
@@ -155,7 +155,7 @@ func again(d twin.Driver, _ twin.Form) error {
 	}
 	for range 4 {
 		err := errors.Join(rewrite(d, "carpe_d0", empty), rewrite(d, "carpe_d1", empty))
-		for range 8 { // most are held then
+		for range 8 { // most are in the table then
 			err = errors.Join(err, send())
 		}
 		err = errors.Join(err, rewrite(d, "carpe_d0", nearlyFull), rewrite(d, "carpe_d1", nearlyFull), rewrite(d, "carpe_heard", empty), send(), d.Compare())
@@ -166,7 +166,7 @@ func again(d twin.Driver, _ twin.Form) error {
 	return nil
 }
 
-// rewrite what is not 0 in a register.
+// rewrite changes the elements of a register that are not 0.
 func rewrite(d twin.Driver, register string, as func(v uint64) uint64) error {
 	for i, v := range d.Read(register) {
 		if v == 0 {

@@ -2,18 +2,18 @@
 /* fridge: the unbiased distribution of delays between requests and their responses, on a switch.
  *
  * Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", sections 3, 4.2 and 6. The eBPF form is
- * bpf/fridge/fridge.bpf.c with --set fridge.correction=table, whose header says what differs from the paper; docs/twins.md
- * says where this form differs from that one. The registers, which a test compares:
+ * bpf/fridge/fridge.bpf.c with --set fridge.correction=table, whose header lists the differences from the paper; docs/twins.md
+ * lists the differences of this form. The registers, which a test compares:
  *
  * stage  register         width     holds
  *   1    fridge_entries   32 + 32   records.p4: {id, time} of the request in a slot
- *   2    fridge_inserts   32        inserts.p4: insertions so far, one word a shard
+ *   2    fridge_inserts   32        inserts.p4: insertions so far, one word per shard
  *   3    fridge_survived  32        survived.p4: insertions up to the request, and a byte of its id
  *   3    fridge_middle    32        middle.p4: time of the SYN-ACK
  *   5    fridge_hist      32 of 64  tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
  *   5    fridge_second    32 of 64  tally.p4: the same for SYN-ACK to ACK
- *   5    fridge_hits      32 + 32   tally.p4: {samples behind a sum of fridge_hist, sum of their exponents in 2^-8}: 28 + 36 in the eBPF array
- *   5    fridge_repeats   32 of 64  repeats.p4: requests that came before, by insertions since then
+ *   5    fridge_hits      32 + 32   tally.p4: {samples in a sum of fridge_hist, sum of their exponents in 2^-8}: 28 + 36 in the eBPF array
+ *   5    fridge_repeats   32 of 64  repeats.p4: repeated requests, by insertions since then
  *
  * 1/q = 1/p (1 - 1/M)^-x for x insertions survived: x counts insertions, as section 6.1 does, hence 1/M and not p/M.
  * A register is reached from one table only, so no packet can touch it twice. Stages are an order, not numbers of the
@@ -48,10 +48,10 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<1> bank = 0;
     place_t at = PLACE_NONE;
     fate_t fate = FATE_NONE;
-    bit<32> time = 0;     /* of the record that a response found; 0: none */
+    bit<32> time = 0;     /* of the record found by a response; 0: none */
     bit<32> count = 0;    /* insertions so far */
     bit<32> delay = 0;    /* since the request */
-    bit<32> survived = 0; /* insertions since the request, or since it came before, times 2^8 */
+    bit<32> survived = 0; /* insertions since the request, or since its earlier copy, times 2^8 */
     bit<32> leg = 0;      /* not 0: this packet is a sample */
     bit<32> weight;
     bit<32> exponent;
@@ -85,7 +85,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     FridgeRepeats() repeats;
     FridgeOutcome() outcome;
 
-    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
 
     table window {
@@ -94,7 +94,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
         size = 1;
     }
 
-    /* Three actions: each has room for 32 bits of hash. The epoch in the same one, or the id would be ready a stage later. */
+    /* Three actions: each can use 32 bits of hash. The epoch is in the same one, otherwise the id would be ready a stage later. */
     action hash_id() { id[31:8] = id_row.get(HASH_FIELDS(q))[31:8]; id[7:0] = epoch; }
     action hash_slot() { slot = slot_row.get(HASH_FIELDS(q)); }
     action hash_luck() { luck = luck_row.get(HASH_FIELDS(q)); }

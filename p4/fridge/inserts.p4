@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stage 2, the insertion counter, split into shards by the high bits of the slot: a shard and its slots are a fridge of
- * their own, so the correction is exact. A packet that found a record learns here how old it is. */
+ * their own, so the correction is exact. For a packet that found a record, the difference is the record's age. */
 #ifndef XDPMON_FRIDGE_INSERTS_P4
 #define XDPMON_FRIDGE_INSERTS_P4
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stage 3, the legs of a handshake: the time of its first SYN-ACK, odd so that it is never 0.
  *
- * leg says whether this packet is a sample: not 0 for the first SYN-ACK of a record, the delay since then for the ACK
- * behind it, 0 for everything else. Both times are odd: the delay is rounded to two ticks, and an ACK within the
+ * leg marks samples: not 0 for the first SYN-ACK of a record, the delay since then for the ACK
+ * after it, 0 for everything else. Both times are odd: the delay is rounded to two ticks, and an ACK within the
  * tick of its SYN-ACK is no sample. */
 #ifndef XDPMON_FRIDGE_MIDDLE_P4
 #define XDPMON_FRIDGE_MIDDLE_P4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What became of the packets that ask and answer: enum fridge_counter of bpf/fridge/fridge.bpf.c, one count an action;
+/* Outcome of requests and responses: enum fridge_counter of bpf/fridge/fridge.bpf.c, one counter per action;
  * inserted is the sum of inserted, evicted and again. */
 #ifndef XDPMON_FRIDGE_OUTCOME_P4
 #define XDPMON_FRIDGE_OUTCOME_P4
@@ -9,14 +9,14 @@ control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit
 
     action lost_coin() { fridge_counters.count(); }
     action inserted() { fridge_counters.count(); }
-    action evicted() { fridge_counters.count(); }        /* inserted over one that waited */
-    action again() { fridge_counters.count(); }          /* inserted over its own, which was answered */
+    action evicted() { fridge_counters.count(); }        /* replaced one that waited */
+    action again() { fridge_counters.count(); }          /* replaced its own, which was answered */
     action repeated() { fridge_counters.count(); }
-    action unmatched() { fridge_counters.count(); }      /* an answer whose request is not there */
+    action unmatched() { fridge_counters.count(); }      /* a response without its request */
     action matched() { fridge_counters.count(); }
-    action repeated_reply() { fridge_counters.count(); } /* a SYN-ACK sent again */
+    action repeated_reply() { fridge_counters.count(); } /* a repeated SYN-ACK */
     action finals() { fridge_counters.count(); }
-    action unfinished() { fridge_counters.count(); }     /* an ACK that found its SYN, but no SYN-ACK had */
+    action unfinished() { fridge_counters.count(); }     /* an ACK whose SYN is stored, but had no SYN-ACK */
     action others() { fridge_counters.count(); }         /* bare ACKs of no handshake in the fridge */
 
     table outcomes {

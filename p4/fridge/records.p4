@@ -2,24 +2,24 @@
 /* Stage 1, the record: {id, time} of the request in a slot, IDS and TS of section 6.1 in one element; the layout is that of
  * bpf/include/record.h.
  *
- * A request writes its record over what is there, also over itself: its clock starts again. A SYN-ACK reads the time of its
- * SYN and leaves the record to the ACK, which takes the time out and leaves the id. A packet without a record leaves
- * time as it is: 0. */
+ * A request overwrites the record in its slot, also its own: its clock restarts. A SYN-ACK reads the time of its
+ * SYN and leaves the record for the ACK, which clears the time and keeps the id. A packet without a record leaves
+ * time unchanged: 0. */
 #ifndef XDPMON_FRIDGE_RECORDS_P4
 #define XDPMON_FRIDGE_RECORDS_P4
 
-/* What a request found: two comparisons of the record as a one-hot number, bit 0 of whose position says that it is of this
- * very request and bit 1 that nobody waits there. */
+/* What a request found: two comparisons of the record as a one-hot number. Bit 0 of its position: the record is of this
+ * very request; bit 1: none waits there. */
 typedef bit<8> fate_t;
 const fate_t FATE_NONE = 0; /* not a request, or not admitted */
-const fate_t FATE_EVICTED = 1;  /* somebody else, who waited */
-const fate_t FATE_REPEATED = 2; /* itself, waiting: sent again */
-const fate_t FATE_INSERTED = 4; /* nobody */
+const fate_t FATE_EVICTED = 1;  /* another one, which waited */
+const fate_t FATE_REPEATED = 2; /* itself, waiting: a repetition */
+const fate_t FATE_INSERTED = 4; /* no record */
 const fate_t FATE_AGAIN = 8;    /* itself, answered */
 
 struct record_t {
     bit<32> id;   /* 24 bits of hash, and 8 bits of the clock above those of time */
-    bit<32> time; /* ticks; 0: nobody waits */
+    bit<32> time; /* ticks; 0: none waits */
 }
 
 control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot, in bit<32> id, in bit<32> now,
@@ -58,7 +58,7 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
     action take() { time = take_record.execute(slot); }
     action skip() {}
 
-    /* A request that lost its coin is not looked up as anything else: sent again, it would match its own record. */
+    /* A request that lost its coin is not looked up in another role: a repetition would match its own record. */
     table records {
         key = {
             role     : exact;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stage 5, requests that came before: by how many insertions ago, as far as their slot still knew. From them the control
- * plane learns how many different requests x insertions are (bpf/fridge/fridge.bpf.c says why it wants to know). */
+/* Stage 5, repeated requests: by the number of insertions since the earlier copy, if its slot still had it. From these the control
+ * plane estimates how many different requests x insertions are (reason: bpf/fridge/fridge.bpf.c). */
 #ifndef XDPMON_FRIDGE_REPEATS_P4
 #define XDPMON_FRIDGE_REPEATS_P4
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stage 3, CTR of section 6.1: the insertion counter when the request came, modulo 2^24, in front of the low byte of its
- * id. What a record has survived is the difference; the byte is there on both sides and cancels out. A request gets the
- * difference as well, which says how many insertions ago it came before if the slot still knew it. */
+/* Stage 3, CTR of section 6.1: the insertion counter at the time of the request, modulo 2^24, followed by the low byte of its
+ * id. A record's age is the difference; the byte is in both operands and cancels out. A request also gets the
+ * difference, which is the number of insertions since its earlier copy if the slot still had it. */
 #ifndef XDPMON_FRIDGE_SURVIVED_P4
 #define XDPMON_FRIDGE_SURVIVED_P4
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stage 5, the histograms of section 6.2: a sample adds its correction factor to its delay bin, and beside it the exponent of
- * that. Sums saturate, so that one that is full (2^24 requests in a bin and window) can be told. */
+/* Stage 5, the histograms of section 6.2: a sample adds its correction factor to its delay bin, and the factor's exponent next
+ * to it. Sums saturate, so that a full one (2^24 requests in a bin and window) is detected. */
 #ifndef XDPMON_FRIDGE_TALLY_P4
 #define XDPMON_FRIDGE_TALLY_P4
 
 struct behind_t {
     bit<32> samples;
-    bit<32> exponents; /* sum of theirs */
+    bit<32> exponents; /* sum of their exponents */
 }
 
 control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t second, in bit<32> weight, in bit<32> exponent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The fridge as a whole switch program: parser, fridge, forwarding. */
+/* The fridge as a complete switch program: parser, fridge, forwarding. */
 #include "../include/target.p4"
 #include "../include/headers.p4"
 #include "../include/question.p4"

@@ -30,7 +30,7 @@ func init() {
 			{Table: "fridge.outcome.outcomes", Actions: []string{"finals"}, Host: "fridge_counters", Index: 9, Short: 15}, // in the tick of the SYN-ACK
 		},
 		Also: []twin.Count{
-			count(12, "repeated", "inserted", "evicted", "again"), // of the one fridge that there is as it stands
+			count(12, "repeated", "inserted", "evicted", "again"), // of the only fridge in the committed text
 		},
 		Differences: []twin.Difference{
 			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Registers: []string{"fridge_entries"}, Every: 1 << 38}},
@@ -40,17 +40,17 @@ func init() {
 	})
 }
 
-// oddTicks: a delay between two odd ticks is one tick off at most, which is the bin beside. A delay within a tick, which is
-// bin 0 or 1, may not be there at all.
+// oddTicks: a delay between two odd ticks is off by at most one tick, which is one bin. A delay within a tick, which is
+// in bin 0 or 1, may be missing.
 func oddTicks(register string, host, mine []uint64) int {
 	if register != "fridge_second" {
 		return -1
 	}
 	const bins = 896
 	n := 0
-	for plane := 0; plane < len(host); plane += bins { // of a bank and a fridge
+	for plane := 0; plane < len(host); plane += bins { // per bank and fridge
 		a, b := host[plane:plane+bins], mine[plane:plane+bins]
-		moved, lost := int64(0), int64(0) // weight that goes from this bin to the next one, and that may have gone or be lost
+		moved, lost := int64(0), int64(0) // weight that moves from this bin to the next one, and that may move or be lost
 		for i := range a {
 			n += int(min(1, a[i]^b[i]))
 			moved += int64(a[i]) - int64(b[i])
@@ -71,7 +71,7 @@ func oddTicks(register string, host, mine []uint64) int {
 	return n
 }
 
-// sameTick: such an ACK is no sample, of the sum of both legs (row 1) neither.
+// sameTick: such an ACK is no sample, also not of the sum of both legs (row 1).
 func sameTick(register string, host, mine []uint64) int {
 	if register != "fridge_hist" && register != "fridge_hits" {
 		return -1
@@ -101,7 +101,7 @@ func native(register string, word uint64, _ func(string) uint64) uint64 {
 	return word
 }
 
-// full: a sum of the twin has 32 bits and stays at their end.
+// full: a sum of the twin has 32 bits and saturates.
 func full(register string, word uint64) uint64 {
 	switch register {
 	case "fridge_hist", "fridge_second", "fridge_repeats":
@@ -112,8 +112,8 @@ func full(register string, word uint64) uint64 {
 	return word
 }
 
-// advance the counters of insertions between a request, its repetition and the response, as if so many others had come. There is
-// no end of the handshake: its sums would be full, and full sums say nothing of the differences that are allowed. From 2^23 on a host
+// advance changes the counters of insertions between a request, its repetition and the response, as if so many others had arrived. The
+// handshake does not end: its sums would saturate, which would hide the allowed differences. From 2^23 on a host
 // takes a gap for a torn one.
 func advance(d twin.Driver, _ twin.Form) error {
 	begin := (d.Now()>>38+1)<<38 + 1e9
@@ -153,7 +153,7 @@ func gaps(to int) (all []uint64) {
 	return all
 }
 
-// nearlyFull sums in some bins.
+// nearlyFull gives sums close to saturation in some bins.
 func nearlyFull(register string, i int) uint64 {
 	if register == "fridge_hist" && i%4 == 1 {
 		return 1<<32 - 700

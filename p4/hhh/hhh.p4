@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hhh: hierarchical heavy hitters by a random prefix, on a switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", section 3.4).
  *
- * Every packet draws one of the four byte levels of its IPv4 source and counts the prefix in one PRECISION of two ways. The
+ * Each packet draws one of the four byte levels of its IPv4 source and counts the prefix in a PRECISION of two ways. The
  * eBPF form is bpf/hhh/hhh.bpf.c with bpf/include/ways.h; this one is --set hhh.family=4 --set hhh.ways=2
  * --set hhh.entries=65536. The registers, which a test compares:
  *
@@ -13,8 +13,8 @@
  *   6    hhh_c0     32 of 64 ways.p4: its counter, minus the initial value
  *   8    hhh_c1     32 of 64 ways.p4: way 1
  *
- * The clone of a packet that is admitted carries way, level and value; p4/precision/precision.p4 says the rest. The
- * root is counted by ways.p4: the packets that are no_key are not in it. */
+ * The clone of an admitted packet contains way, level and value; see p4/precision/precision.p4. The
+ * root is counted by ways.p4, without the packets that are no_key. */
 #ifndef XDPMON_HHH_P4
 #define XDPMON_HHH_P4
 
@@ -34,7 +34,7 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     bit<2> drawn = 0;
     way_slot_t slot_0 = 0;
     way_slot_t slot_1 = 0;
-    bit<32> value; /* second pass: what the counter gets; first pass: what it would get */
+    bit<32> value; /* second pass: new value of the counter; first pass: its value if admitted */
     bit<32> coin = 0;
     bit<8> a0 = 0;
     bit<8> b0 = 0;
@@ -74,7 +74,7 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     HhhAdmission() admission;
     HhhOutcome() outcome;
 
-    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
 
     table window {

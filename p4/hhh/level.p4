@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The level of a packet, drawn in its first pass and carried to its second, and its source cut to it. */
+/* The level of a packet, drawn in its first pass and contained in its clone, and the prefix of its source. */
 #ifndef XDPMON_HHH_LEVEL_P4
 #define XDPMON_HHH_LEVEL_P4
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hierarchical heavy hitters as a whole switch program: parser, prefixes, forwarding. */
+/* Hierarchical heavy hitters as a complete switch program: parser, prefixes, forwarding. */
 #define SECOND_PASS
 #include "../include/target.p4"
 #include "question.p4"
@@ -11,7 +11,7 @@
 #include "../include/switch.p4"
 #include "../include/hashing.p4"
 
-/* The field list of both rows: the words of the key and zeros, as key_fields_of of bpf/include/key.h. */
+/* The field list of both rows: the words of the key and zeros, as in key_fields_of of bpf/include/key.h. */
 #define KEY_WORDS { prefix, 32w1, 32w0, tag, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }
 
 #include "params.p4"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many records of two 32-bit words one register holds in one stage: up to 71,680 on Tofino 1, up to 47,104 on
- * Tofino 2, whose memories are split in two halves that a register cannot cross. More are kept in two registers, one
- * for each value of the slot's high bit: a packet reaches one of them. */
+/* Number of records of two 32-bit words in a register of one stage: up to 71,680 on Tofino 1, up to 47,104 on
+ * Tofino 2, whose memories have two halves that a register cannot cross. Larger arrays use two registers, one
+ * per value of the slot's high bit: a packet accesses one of them. */
 #ifndef XDPMON_CAPACITY_P4
 #define XDPMON_CAPACITY_P4
 

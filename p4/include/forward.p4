@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where packets go. The switch's own pipeline belongs here; a twin brings the least that makes it usable: a table from
- * ingress port and destination address to a port. Without an entry a packet is dropped after it was measured, which is
- * what a tap wants; a twin that measures in the egress (it defines BRIDGED) drops it there. A clone (second.p4) goes nowhere: its packet went on. */
+/* Forwarding. The switch's own pipeline belongs here; a twin has the minimum that makes it usable: a table from
+ * ingress port and destination address to a port. Without an entry a packet is dropped after it was measured, as
+ * on a tap; a twin that measures in the egress (it defines BRIDGED) drops it there. A clone (second.p4) is not forwarded: its packet was. */
 #ifndef XDPMON_FORWARD_P4
 #define XDPMON_FORWARD_P4
 
@@ -15,7 +15,7 @@ control Forward(inout headers_t hdr, in ingress_intrinsic_metadata_t ig,
     }
 
 #ifdef BRIDGED
-    /* Behind the queue that is measured: it waits in that of the port it came from. */
+    /* Dropped after the queue that is measured: the packet waits in that of its ingress port. */
     action discard() {
         hdr.bridged.discard = 1;
         tm.ucast_egress_port = ig.ingress_port;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tcp-handshake: SYN asks, SYN-ACK answers, the bare ACK behind it ends the handshake. All three carry the same question
+/* tcp-handshake: a SYN is the request, a SYN-ACK the response, and the bare ACK after it ends the handshake. All three contain the same question
  * (client, server, the client's first sequence number + 1), so one record yields both legs and their sum.
  *
- * SYN and SYN-ACK are told by these two bits alone, since ECN handshakes carry further flags. Whether a segment is bare
- * is the equation `IP payload = TCP header`, of which a table can hold all eleven solutions.
+ * SYN and SYN-ACK are identified by these two bits alone, since ECN handshakes set further flags. A segment is bare
+ * if `IP payload = TCP header`, of which a table can contain all eleven solutions.
  * The eBPF form is ask_handshake() in bpf/fridge/fridge.bpf.c. */
 #ifndef XDPMON_HANDSHAKE_P4
 #define XDPMON_HANDSHAKE_P4

@@ -4,7 +4,7 @@
  * same with `hash=crc`, so a host and a switch agree on every index.
  *
  * Rows differ in their polynomial: CRCs that differ only in their initial value collide together, because a CRC is
- * linear. Row 0 makes ids, row 1 slots, row 2 the coin and the route. */
+ * linear. Row 0 is for ids, row 1 for slots, row 2 for coin and route. */
 #ifndef XDPMON_HASHING_P4
 #define XDPMON_HASHING_P4
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the parser reads off the wire (bpf/include/parse.h reads the same headers). Fields that nobody needs apart are
- * kept together, which leaves the compiler freer to place them. */
+/* Headers that the parser extracts (bpf/include/parse.h parses the same). Fields that are not used separately are
+ * combined, which leaves the compiler more choice to place them. */
 #ifndef XDPMON_HEADERS_P4
 #define XDPMON_HEADERS_P4
 
@@ -98,7 +98,7 @@ header tcp_h {
     bit<16> urgent;
 }
 
-/* First byte of an IP header that the parser does not read: of IPv4 with options, of IPv6 with extension headers. */
+/* First byte of an IP header that is not parsed: IPv4 with options, IPv6 with extension headers. */
 header unread_h {
     bit<8> first;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The ingress parser that every twin shares: Ethernet, up to three VLAN tags, PPPoE, up to four MPLS labels, IPv4, IPv6,
- * TCP. Where the walk stops the headers behind stay invalid; the packet is counted (reasons.p4) and forwarded unmeasured.
+ * TCP. Headers after the one where parsing stops stay invalid; the packet is counted (reasons.p4) and forwarded unmeasured.
  *
  * Narrower than bpf/include/parse.h: an IPv4 header with options or an authentication header, and an IPv6 header with extension
- * headers, end the walk in front of it (what is extracted must be kept in containers until the deparser). No algorithm sees
- * an address of theirs: it would count them under ports that they do not have. Fragments but the first end it behind
+ * headers, stop parsing before it (extracted headers occupy containers until the deparser). No algorithm sees
+ * its addresses: it would count them with ports that they do not have. Fragments other than the first stop it after
  * the IP header, as there. */
 #ifndef XDPMON_PARSER_P4
 #define XDPMON_PARSER_P4
@@ -49,7 +49,7 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
         }
     }
 
-    /* Unrolled: one tag or label too many must end the walk, not overflow a header stack. */
+    /* Unrolled: one tag or label too many must stop parsing, not overflow a header stack. */
     state vlan_0 {
         pkt.extract(hdr.vlan[0]);
         transition select(hdr.vlan[0].type) {
@@ -114,7 +114,7 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
         }
     }
 
-    /* What follows the last label says itself what it is. */
+    /* The payload of the last label identifies itself. */
     state nibble {
         transition select(pkt.lookahead<bit<4>>()) {
             4: ipv4;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a packet is to an algorithm that matches responses with requests, and the fields that both carry:
- * `struct question` of bpf/fridge/fridge.bpf.c, with the addresses turned the way the request went. */
+/* The role of a packet for an algorithm that matches responses with requests, and the fields that both contain:
+ * `struct question` of bpf/fridge/fridge.bpf.c, with the addresses in the direction of the request. */
 #ifndef XDPMON_QUESTION_P4
 #define XDPMON_QUESTION_P4
 
 typedef bit<8> role_t;
 const role_t ROLE_NONE = 0;
-const role_t ROLE_REQUEST = 1;  /* asks: SYN */
-const role_t ROLE_RESPONSE = 2; /* answers: SYN-ACK */
+const role_t ROLE_REQUEST = 1;  /* SYN */
+const role_t ROLE_RESPONSE = 2; /* SYN-ACK */
 const role_t ROLE_FINAL = 3;    /* ends a handshake: the ACK of the SYN-ACK */
 
-/* a asked, b was asked. Addresses are 128 bits, IPv4 as ::ffff:a.b.c.d. */
+/* a is the sender of the request, b its receiver. Addresses are 128 bits, IPv4 as ::ffff:a.b.c.d. */
 struct question_t {
     role_t  role;
     bit<32> a0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Why a packet was not measured: the counts of enum parse_reason (bpf/include/parse.h) that this parser can tell apart, and
- * what a host would have read. A clone (second.p4) was counted when it was a packet.
- * Looking at the parser's error also tells the compiler to let packets with an error through: measuring drops nothing. */
+/* Why a packet was not measured: the counters of enum parse_reason (bpf/include/parse.h) that this parser can distinguish, and
+ * headers that a host would have parsed. A clone (second.p4) was counted as the packet.
+ * Reading the parser's error also makes the compiler pass packets with an error: measuring drops nothing. */
 #ifndef XDPMON_REASONS_P4
 #define XDPMON_REASONS_P4
 

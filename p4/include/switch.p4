@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
- * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice reads second.p4.
- * One that measures in the egress defines BRIDGED and `header bridged_h` with a `bit<1> discard`, and brings parser, control and deparser of
+/* Everything around the ingress control of a twin: the deparser, and an empty egress that is bypassed.
+ * A top file defines `control Ingress` and uses PIPELINE. One whose packets may pass twice: see second.p4.
+ * One that measures in the egress defines BRIDGED and `header bridged_h` with a `bit<1> discard`, and provides parser, control and deparser of
  * the egress, and clones there. One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
  * dprsr.digest_type to 1. */
 #ifndef XDPMON_SWITCH_P4

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The architecture: TNA on Tofino 1, T2NA on Tofino 2. Both give a program the same externs; the compiler sets
+/* The architecture: TNA on Tofino 1, T2NA on Tofino 2. Both provide the same externs; the compiler sets
  * __TARGET_TOFINO__. */
 #ifndef XDPMON_TARGET_P4
 #define XDPMON_TARGET_P4

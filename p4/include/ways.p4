@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PRECISION's two ways, as p4/precision and p4/hhh have them: words of the keys, counters, and what became of the packets. A first
- * pass compares, a second pass writes the way that it was sent for. On Tofino 2, whose memories a register of both banks does not
- * fit into, there is one register of words a bank. A program that includes this says before how its registers and their controls are
- * called, and how many entries a way has in both banks:
+/* PRECISION's two ways, as used by p4/precision and p4/hhh: words of the keys, counters, and the outcome of packets. A first
+ * pass compares, a second pass writes the way that was chosen. On Tofino 2, whose memories are too small for a register of both banks,
+ * there is one register of words per bank. Before a program includes this, it defines the names of its registers and their
+ * controls, and the number of entries of a way in both banks:
  *
  *   #define WAYS(what) precision_##what
  *   #define WAYS_CONTROL(what) Precision##what
@@ -12,7 +12,7 @@
 #define XDPMON_WAYS_P4
 
 #define WAYS_BANK (WAYS_ENTRIES / 2)
-/* The same for names that are macros themselves. */
+/* The same for names that are macros. */
 #define WAYS_NAME(what) WAYS(what)
 #define WAYS_CONTROL_NAME(what) WAYS_CONTROL(what)
 
@@ -22,7 +22,7 @@ const role_t ROLE_LOOK = 1;   /* first pass */
 const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
 const role_t ROLE_TAKE_1 = 3;
 
-/* Index of a word: with its bank in front, except on Tofino 2. */
+/* Index of a word: with its bank as the high bit, except on Tofino 2. */
 #if __TARGET_TOFINO__ == 2
 typedef way_slot_t half_slot_t;
 #else
@@ -34,10 +34,10 @@ struct word_t {
     bit<32> low;
 }
 
-/* Both comparisons of a word held: the last of four one-hot outcomes. */
+/* Both comparisons of a word were equal: the last of four one-hot outcomes. */
 const bit<8> SAME = 8;
 
-/* What the words of a key have found, as parameters and arguments, and how tables ask for it. */
+/* The results of the words of a key, as parameters and arguments, and as keys of tables. */
 #if WAYS_WORDS == 2
 #define WAYS_ASKED(a, b) in bit<8> a, in bit<8> b
 #define WAYS_FOUND(a, b) a, b
@@ -87,7 +87,7 @@ const bit<8> SAME = 8;
 #undef WORD
 #endif
 
-/* Stages 6 and 8: the counters, values minus the initial one. A way that holds the key counts the packet, the others are read;
+/* Stages 6 and 8: the counters, values minus the initial one. A way with the key counts the packet, the others are read;
  * they saturate. */
 control WAYS_CONTROL(C0)(in role_t role, WAYS_ASKED(a0, b0), in bank_slot_t slot,
                    in bit<32> value, out bit<32> count, inout bit<8> matched) {
@@ -216,14 +216,14 @@ control WAYS_CONTROL(C1)(in role_t role, WAYS_ASKED(a0, b0), WAYS_ASKED(a1, b1),
     }
 }
 
-/* What became of the packets: enum precision_counter, enum hhh_counter of the eBPF form, one count an action. */
+/* Outcome of the packets: enum precision_counter, enum hhh_counter of the eBPF form, one counter per action. */
 control WAYS_CONTROL(Outcome)(in role_t role, in bit<8> in_0, in bit<8> in_1, in bit<32> left) {
     DirectCounter<bit<64>>(CounterType_t.PACKETS) WAYS(counts);
 
     action no_key() { WAYS(counts).count(); }
     action matched() { WAYS(counts).count(); }
     action admitted() { WAYS(counts).count(); }
-    action passed_over() { WAYS(counts).count(); } /* not there, and not admitted */
+    action passed_over() { WAYS(counts).count(); } /* not stored, and not admitted */
     action written() { WAYS(counts).count(); }
 
     table outcomes {

@@ -11,7 +11,7 @@ const ask_t ASK_NONE = 0;
 const ask_t ASK_SEGMENT = 1;     /* expects an ACK */
 const ask_t ASK_ACK = 2;         /* may be one */
 
-/* What a packet asks or answers, and the fields that both have: the flow the way the segment goes, and the number that is
+/* The role of a packet, and the fields that segment and ACK share: the flow in the segment's direction, and the number that is
  * expected: ask_data() of bpf/include/match.h. */
 control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> base, in bit<32> base_1, in bit<32> total, out ask_t ask, out bit<32> a, out bit<32> b,
                 out bit<32> ports, out bit<32> disc) {
@@ -23,7 +23,7 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> b
         disc = base + total;
     }
 
-    /* A SYN or FIN takes a number, too. */
+    /* A SYN or FIN also takes a number. */
     action segment_1() {
         ask = ASK_SEGMENT;
         a = hdr.ipv4.src;
@@ -78,8 +78,8 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> b
     }
 }
 
-/* The time, with a bit in front that no empty record has: without it one signature in 4,096 would find empty records its own, and
- * take what is on the clock for their age. The hash unit puts it there on the way. */
+/* The time, with a high bit that no empty record has: without it one signature in 4,096 would match empty records, and
+ * the clock would be taken for their age. The hash unit sets it in the same operation. */
 control LeanLatClock(in bit<48> nanoseconds, out bit<32> ticks) {
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) shift;
 
@@ -88,8 +88,8 @@ control LeanLatClock(in bit<48> nanoseconds, out bit<32> ticks) {
     }
 }
 
-/* Stage 1: {signature 11, 1, time 20} of a segment. An ACK takes it out and learns its age. The share of segments that are followed
- * is in the two entries; how many were and how many were not is counted, which tells the rate that weights depend on. */
+/* Stage 1: {signature 11, 1, time 20} of a segment. An ACK clears it and reads its age. The share of sampled segments
+ * is in the two entries; sampled and other segments are counted, which gives the rate that weights depend on. */
 control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit<32> mine, out bit<32> delay) {
     Register<bit<32>, lat_slot_t>(LEAN_LAT_SLOTS, 0) lean_lat_fr;
     DirectCounter<bit<64>>(CounterType_t.PACKETS) lean_lat_counts;

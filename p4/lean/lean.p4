@@ -2,14 +2,14 @@
 /* lean: which flows suffer most, from latency, loss, reordering or retransmission, on a switch.
  *
  * Liu, Zhou, Rottenstreich, Braverman, Rexford, "Memory-Efficient Performance Monitoring on Programmable Switches with Lean
- * Algorithms", sections 3 to 5. The eBPF form is bpf/lean/lean.bpf.c, with headers for each statistic that say how their
- * tables work; this is the form for IPv4. -D LEAN_STATS=MASK compiles some of the statistics: latency 1, loss 2, ooo 4,
- * retrans 8. Loss is told by the IPv4 identification, --set lean.loss.id=ipid. The registers, which a test compares:
+ * Algorithms", sections 3 to 5. The eBPF form is bpf/lean/lean.bpf.c, with a header per statistic that describes its
+ * tables; this is the form for IPv4. -D LEAN_STATS=MASK compiles some of the statistics: latency 1, loss 2, ooo 4,
+ * retrans 8. Loss is detected by the IPv4 identification, --set lean.loss.id=ipid. The registers, which a test compares:
  *
  * stage  register        width          holds
  *   0    lean_twin       16 + 16 of 32  order.p4: {digest, time} of a flow's last data packet
  *   0    lean_ooo_way0   16 + 16 of 32  order.p4: {signature, time} of a recent flow
- *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow that sends much
+ *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow with many packets
  *   1    lean_lat_fr     32             latency.p4: {signature 11, 1, time 20} of a segment
  *   1    lean_loss_owner 16 + 16 of 32  loss.p4: {signature, credit} of a flow
  *   1    lean_ooo_way1   16 + 16 of 32  order.p4
@@ -48,10 +48,10 @@
  *  11    lean_ooo_b_1    32             tables.p4: array 1 of the filter
  *  11    lean_ret_b_1    32             tables.p4: array 1 of the filter
  *
- * A flow is reported by a digest with its key when three of the first four rows reach the limit and one of its two bits was
- * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and sets a bank back to 0.
- * The control plane also sets the limits, what share of segments latency follows, and what their delays are worth: `xdpmon p4 rules
- * lean` writes all of it. Until then every flow is reported, as on a host while few are, and one segment in 32 is followed:
+ * A flow is reported by a digest with its key if three of the first four rows reach the limit and one of its two bits was
+ * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and resets a bank to 0.
+ * The control plane also sets the limits, the share of segments that latency samples, and the weights of their delays: `xdpmon p4 rules
+ * lean` writes all of it. Until then every flow is reported, as on a host while few are, and one segment in 32 is sampled:
  * --set lean.p=1/32. Stages are an order, not numbers of the chip: the compiler places the tables. */
 #ifndef XDPMON_LEAN_P4
 #define XDPMON_LEAN_P4
@@ -65,7 +65,7 @@
 #define LEAN_NO_PAYLOAD                                                                                        \
     LEAN_BARE(5) LEAN_BARE(6) LEAN_BARE(7) LEAN_BARE(8) LEAN_BARE(9) LEAN_BARE(10) LEAN_BARE(11) LEAN_BARE(12)  \
     LEAN_BARE(13) LEAN_BARE(14) LEAN_BARE(15)
-#define LEAN_ORDER 12 /* statistics that look at order */
+#define LEAN_ORDER 12 /* statistics of order */
 
 control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     bit<1> bank = 0;
@@ -91,7 +91,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 
 #if LEAN_STATS & 1
     ask_t ask;
-    bit<32> a; /* who sent the segment */
+    bit<32> a; /* sender of the segment */
     bit<32> b;
     bit<32> ports;
     bit<32> disc;
@@ -200,7 +200,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     turn_t ret_turn;
     bit<32> ret_max;
     found_t ret_found;
-    bit<32> ret_behind; /* how far below M the packet begins, when all is old */
+    bit<32> ret_behind; /* how far below M the packet starts, if all is old */
     row_t ret_row_0;
     row_t ret_row_1;
     row_t ret_row_2;
@@ -222,7 +222,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanRetFilter1() ret_filter_1;
 #endif
 
-    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
 
     table window {
@@ -306,7 +306,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 
     action stay() {}
 
-    /* A flow is reported when one of its two bits was not set. */
+    /* A flow is reported if one of its two bits was not set. */
     LEAN_AT(11) table reports {
         key = {
 #if LEAN_STATS & 1

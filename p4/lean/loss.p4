@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Loss: gaps in the IPv4 identification of flows that advance it by one a packet (bpf/lean/loss.h). */
+/* Loss: gaps in the IPv4 identification of flows that advance it by one per packet (bpf/lean/loss.h). */
 #ifndef XDPMON_LEAN_LOSS_P4
 #define XDPMON_LEAN_LOSS_P4
 
@@ -18,7 +18,7 @@ struct last_t {
     bit<16> number;
 }
 
-/* Stage 1: whose entry it is. Of the flows that share it the one with most packets keeps it. */
+/* Stage 1: the entry's flow. Of the flows that share it, the one with most packets keeps it. */
 control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signature, out fate_t fate) {
     Register<owner_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_owner;
 
@@ -59,7 +59,7 @@ control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signatur
     }
 }
 
-/* Stage 2: the last identifier, for a flow that has proved to advance it; else 0. */
+/* Stage 2: the last identifier, for a flow that was found to advance it; else 0. */
 control LeanLossLast(in fate_t fate, in loss_slot_t slot, in bit<16> number, out bit<16> last) {
     Register<last_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_last;
 

@@ -75,7 +75,7 @@ control LeanOooWay0(in bit<1> data, in ooo_slot_t slot, in bit<16> signature, in
     }
 }
 
-/* Stage 1: way 1, for those that way 0 has no place for; and where the record is. */
+/* Stage 1: way 1, for flows without a record in way 0; and where the record is. */
 control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signature, in bit<16> now, inout fate_t fate,
                     out ooo_index_t index) {
     Register<small_t, ooo_slot_t>(LEAN_OOO_WAY, {0, 0}) lean_ooo_way1;
@@ -117,9 +117,9 @@ control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signa
     }
 }
 
-/* Stage 3: the maximum and its time. What is below it and soon is an event. A stateful ALU compares numbers, not differences around
+/* Stage 3: the maximum and its time. A number below it within a short time is an event. A stateful ALU compares numbers, not differences modulo
  * 2^32, and its other comparison is the time's. So a number in the middle of the range is compared without its sign, and one
- * within a quarter of the turn with it: what lies less than 2^30 apart is in order either way. */
+ * within a quarter of the wrap with it: numbers less than 2^30 apart are in order either way. */
 control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<32> end, in bit<32> now, out found_t found) {
     Register<max_t, ooo_index_t>(LEAN_OOO_RECORDS, {0, 0}) lean_ooo_max;
 

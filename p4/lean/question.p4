@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the parser leaves for the statistics, and what they report. */
+/* Metadata of the parser for the statistics, and their reports. */
 #ifndef XDPMON_LEAN_QUESTION_P4
 #define XDPMON_LEAN_QUESTION_P4
 
@@ -17,7 +17,7 @@ struct question_t {
     report_t report;
 }
 
-/* Metadata begin as zeros on this chip. */
+/* The chip initializes metadata to zeros. */
 #define QUESTION_NONE q
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Retransmissions: two ways of flows that send much, and what each had passed 3 ms ago (bpf/lean/retrans.h). */
+/* Retransmissions: two ways of flows with many packets, and what each had sent 3 ms ago (bpf/lean/retrans.h). */
 #ifndef XDPMON_LEAN_RETRANS_P4
 #define XDPMON_LEAN_RETRANS_P4
 
-/* Stage 0: way 0. With luck a record may be taken after a second of silence, without after four. */
+/* Stage 0: way 0. A record may be replaced after a second of silence if its coin allows, otherwise after four. */
 control LeanRetWay0(in bit<1> data, in bit<4> luck, in ret_slot0_t slot, in bit<32> signature, in bit<32> now, out fate_t fate) {
     Register<large_t, ret_slot0_t>(LEAN_RET_WAY0, {0, 0}) lean_ret_way0;
 
@@ -54,7 +54,7 @@ control LeanRetWay0(in bit<1> data, in bit<4> luck, in ret_slot0_t slot, in bit<
     }
 }
 
-/* Stage 1: way 1, for those that way 0 has no place for; and where the record is. */
+/* Stage 1: way 1, for flows without a record in way 0; and where the record is. */
 control LeanRetWay1(in bit<4> luck, in ret_slot0_t slot_0, in ret_slot1_t slot_1, in bit<32> signature, in bit<32> now,
                     inout fate_t fate, out ret_index_t index) {
     Register<large_t, ret_slot1_t>(LEAN_RET_WAY1, {0, 0}) lean_ret_way1;
@@ -164,7 +164,7 @@ control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, out tu
     }
 }
 
-/* Stage 2: M, the maximum; what it was before. */
+/* Stage 2: M, the maximum; its old value. */
 control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit<32> max) {
     Register<bit<32>, ret_index_t>(LEAN_RET_RECORDS, 0) lean_ret_max;
 
@@ -214,8 +214,8 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit
     }
 }
 
-/* Stage 3: C and P. What begins below C is an event, unless it is a copy or a probe of one byte. When all is old C is M,
- * and how far below it the packet begins is judged by the rows' tables. */
+/* Stage 3: C and P. What starts below C is an event, unless it is a copy or a probe of one byte. If all is old C is M,
+ * and the rows' tables judge how far below it the packet starts. */
 control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t kind, in ret_index_t index, in bit<32> start_at,
                     in bit<32> max, out found_t found, out bit<32> behind) {
     Register<cuts_t, ret_index_t>(LEAN_RET_RECORDS, {0, 0}) lean_ret_cuts;

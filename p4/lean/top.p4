@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The lean algorithms as a whole switch program: parser, statistics, forwarding. -D LEAN_STATS=MASK compiles some of the
+/* The lean algorithms as a complete switch program: parser, statistics, forwarding. -D LEAN_STATS=MASK compiles some of the
  * statistics: latency 1, loss 2, ooo 4, retrans 8. */
 #include "../include/target.p4"
 #define FLOW_PORTS

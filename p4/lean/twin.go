@@ -26,11 +26,11 @@ func init() {
 		Name: "lean", Algorithm: "lean",
 		Forms:       forms(),
 		Unreachable: unreachable,
-		Fill:        []twin.Fill{{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules lean", What: "limits of what is reported (without one every flow with an event is), the share of segments that latency follows, and what their delays are worth"}},
+		Fill:        []twin.Fill{{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules lean", What: "limits of reports (without one every flow with an event is reported), the share of segments that latency samples, and the weights of their delays"}},
 		Window:      &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Start:       marked,
 		Drive:       copies,
-		Fixed:       map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch nobody has set one for
+		Fixed:       map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch without one
 		Reports:     &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests, Record: records},
 		Registers:   true,
 		Uncounted:   uncounted(),
@@ -42,9 +42,9 @@ func init() {
 	})
 }
 
-// host reads a struct lean_report. A switch reports latency with the ACK's addresses, whose flow is the other way.
+// host converts a struct lean_report. A switch reports latency with the ACK's addresses, whose flow is the other direction.
 func host(record []byte) []uint64 {
-	const addresses = 16 + 16 // behind the places of the flow
+	const addresses = 16 + 16 // after the places of the flow
 	r := record[16:]
 	src, dst := uint64(binary.BigEndian.Uint32(r[12:])), uint64(binary.BigEndian.Uint32(r[28:]))
 	sport, dport := uint64(binary.NativeEndian.Uint16(r[addresses:])), uint64(binary.NativeEndian.Uint16(r[addresses+2:]))
@@ -67,7 +67,7 @@ func digests(r *run.Result, _ uint64) (all [][]uint64) {
 	return all
 }
 
-// records of a digest as struct lean_report: the control plane hashes the flow's places. What the event counted that reached the
+// records of a digest as struct lean_report: the control plane hashes the flow's places. The count of the event that reached the
 // limit is not known.
 func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	for _, w := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
@@ -102,8 +102,8 @@ var rows = func() (tables [4]*crc32.Table) {
 	return tables
 }()
 
-// uncounted: the twin has sketches and what is reported, and no counters; what is said of errors beside the sketch's noise is made of
-// those.
+// uncounted: the twin has sketches and reports, but no counters, from which errors other than the sketch's noise are
+// derived.
 func uncounted() []string {
 	all := []string{"packets", "aggregates", "latency.standard_error", "latency_sampling_probability", "out_of_order", "retransmitted"}
 	for name, more := range map[string][]string{
@@ -123,8 +123,8 @@ func uncounted() []string {
 	return all
 }
 
-// copies of packets whose flow finds both ways taken come when those records have grown old: many flows fill the ways, some more are refused,
-// and are shown again, a mirror's way, every millisecond.
+// copies covers packets whose flow finds both ways taken by old records: many flows fill the ways, some more are refused,
+// and are sent again as over a mirror, every millisecond.
 func copies(d twin.Driver, _ twin.Form) error {
 	begin := d.Now() + 1e10
 	segment := func(at int64, kind byte, n int) packet.Packet {
@@ -143,7 +143,7 @@ func copies(d twin.Driver, _ twin.Form) error {
 			}
 		}
 	}
-	for round := range int64(2) { // in the second one all records may be taken
+	for round := range int64(2) { // in the second one all records may be replaced
 		if err := late(d, segment, 2+byte(round), 4e9*round); err != nil {
 			return err
 		}
@@ -151,8 +151,8 @@ func copies(d twin.Driver, _ twin.Form) error {
 	return errors.Join(refusals(d, segment), limits(d))
 }
 
-// refusals are packets that somebody may take for others: a reset that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
-// that come again when their record is exactly as old as can be, one tick later, and with their acknowledgement.
+// refusals are packets that resemble others: a reset that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
+// that are repeated when their record has exactly the maximum age, one tick later, and with their acknowledgement.
 func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
 	const tick, old = 8192, 524288 // ns, ticks
 	begin := (d.Now()/tick + 1<<20) * tick
@@ -171,8 +171,8 @@ func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Pac
 	return d.Send(all...)
 }
 
-// limits that decide: the control plane sets them in every row. A host's are a share of the sum of all flows, which is so large here that what comes
-// does not change it.
+// limits that matter: the control plane sets them in every row. A host's limits are a share of the sum of all flows, which is so large here that new
+// packets do not change it.
 func limits(d twin.Driver) error {
 	for _, limit := range []int64{2, 9} {
 		if err := errors.Join(d.Control(limited(limit)), d.Mix(3000), d.Compare()); err != nil {
@@ -217,7 +217,7 @@ func limited(limit int64) (host func(set *maps.Set) error, sw func(sw *run.Switc
 	}
 }
 
-// late packets come when what a flow's maximum says is just old enough, or just not, or its record has grown old; with numbers in every
+// late sends late packets when a flow's maximum is just old enough, or just not, or its record has expired; with numbers in every
 // quarter of their range, and as far apart as those of two connections.
 func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet, kind byte, silence int64) error {
 	const window = 11718 << 8 // ns
@@ -227,9 +227,9 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet,
 		first.Seq = uint32(n%4)<<30 + 50_000
 		behind := uint32(2000)
 		switch n % 16 / 4 {
-		case 1: // late across the turn
+		case 1: // late across the wrap
 			first.Seq, behind = 1000, 3000
-		case 2: // on, across it
+		case 2: // in order, across it
 			first.Seq, behind = 1<<32-500, 1<<32-1000
 		case 3: // another connection
 			behind = []uint32{1 << 25, 1<<26 - 1, 1 << 26, 1<<30 - 1, 1 << 30, 1 << 31, 3 << 30}[n/16%7]
@@ -241,7 +241,7 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet,
 		if err := d.Send(first, again); err != nil {
 			return err
 		}
-		if n%16/4 == 3 && silence > 0 { // what the maximum is now stays to be seen
+		if n%16/4 == 3 && silence > 0 { // the current maximum remains
 			continue
 		}
 		if err := d.Send(last); err != nil {
@@ -251,7 +251,7 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet,
 	return nil
 }
 
-// marked: some bits of the filters are other flows'.
+// marked: some bits of the filters are set by other flows.
 func marked(register string, _ int) uint64 {
 	switch {
 	case strings.HasSuffix(register, "_b_0"):
@@ -262,7 +262,7 @@ func marked(register string, _ int) uint64 {
 	return 0
 }
 
-// unreachable: an ACK without data ends a delay, data are what is out of order or repeated; and a record's largest age.
+// unreachable: an ACK without data ends a delay, only data are out of order or repeated; and a record's maximum age.
 var unreachable = func() (rows []string) {
 	for mask := range 16 {
 		if mask&1 != 0 && mask&12 != 0 {
@@ -277,7 +277,7 @@ var unreachable = func() (rows []string) {
 
 var statistics = []string{"latency", "loss", "ooo", "retrans"}
 
-// forms: the last one is what bugs are planted in.
+// forms: bugs are planted in the last one.
 func forms() (all []twin.Form) {
 	all = append(all, twin.Form{Name: "every segment", Generated: true, Driven: true, Define: map[string]string{"LEAN_STATS": "15"},
 		Set: map[string]string{"candidates": "65536", "p": "1"}})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a packet is to the statistics, the words of their records, and what a record was found to be. */
+/* Kinds of packets, the words of their records, and states of a record. */
 #ifndef XDPMON_LEAN_TYPES_P4
 #define XDPMON_LEAN_TYPES_P4
 
@@ -10,13 +10,13 @@ const kind_t KIND_BARE = 1;      /* no payload */
 const kind_t KIND_PROBE = 2;     /* one byte */
 const kind_t KIND_DATA = 4;      /* more */
 
-/* Two comparisons of a way's record as a one-hot number: the flow's own, and silent for so long that it may be taken. */
+/* Two comparisons of a way's record as a one-hot number: the flow's own, and silent for so long that it may be replaced. */
 typedef bit<8> fate_t;
 const fate_t FATE_NONE = 0;      /* not looked at */
 const fate_t FATE_OTHER = 1;     /* another flow's */
 const fate_t FATE_OWN = 2;
-const fate_t FATE_TAKEN = 4;     /* another flow's that was silent: this flow's now */
-const fate_t FATE_OWN_OLD = 8;   /* its own all the same */
+const fate_t FATE_TAKEN = 4;     /* another flow's that was silent: replaced by this flow */
+const fate_t FATE_OWN_OLD = 8;   /* its own, although silent */
 
 /* Two comparisons of the last packet: the same digest, and older than the window. */
 typedef bit<8> copy_t;

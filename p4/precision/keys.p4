@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The words of a key: struct key of bpf/include/key.h for IPv4, of the fields that PRECISION_FIELDS has the bits of (enum key_field there: source 1,
+/* The words of a key: struct key of bpf/include/key.h for IPv4, of the fields whose bits are set in PRECISION_FIELDS (enum key_field there: source 1,
  * destination 2, source port 4, destination port 8, protocol 16).
  *
  *   word 0  {source or 0, destination or 1}
- *   word 1  {ports, protocol and tag}; without any of these there is none, and without addresses it is word 0 */
+ *   word 1  {ports, protocol and tag}; without any of these it does not exist, and without addresses it is word 0 */
 #ifndef XDPMON_PRECISION_KEYS_P4
 #define XDPMON_PRECISION_KEYS_P4
 
@@ -22,7 +22,7 @@
 #define KEY_DESTINATION 32w1
 #endif
 
-/* Ports alone are no key of a packet that has none. */
+/* A packet without ports has no key of ports alone. */
 #if KEY_PORTS && !KEY_ADDRESSES
 #define FLOW_KIND
 #define KEY_THERE true, 1 &&& 1
@@ -30,7 +30,7 @@
 #define KEY_THERE true
 #endif
 
-/* In a field list, where a field that is left out is zeros, and as one operand. */
+/* In a field list, where an omitted field is zeros, and as one operand. */
 #if KEY_PORTS == 12
 #define KEY_PORT_FIELDS q.ports
 #define KEY_PORT_WORD q.ports
@@ -51,7 +51,7 @@
 #define KEY_PROTOCOL 8w0
 #endif
 
-/* The field list of both rows: five words of key and one of zeros, as key_fields_of of bpf/include/key.h. */
+/* The field list of both rows: five words of key and one of zeros, as in key_fields_of of bpf/include/key.h. */
 #if KEY_ADDRESSES && PRECISION_FIELDS & 28
 #define WAYS_WORDS 2
 #define KEY_WORDS { KEY_SOURCE, KEY_DESTINATION, KEY_PORT_FIELDS, KEY_PROTOCOL, 24w1, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }

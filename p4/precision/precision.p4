@@ -2,7 +2,7 @@
 /* precision: the heaviest flows, by partial recirculation, on a switch.
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 3. The eBPF form is
- * bpf/precision/precision.bpf.c with bpf/include/ways.h; this is the form for IPv4 with two ways and admission 9/8, whatever
+ * bpf/precision/precision.bpf.c with bpf/include/ways.h; this is the form for IPv4 with two ways and admission 9/8, for any
  * the key (keys.p4), with --set precision.family=4 and as many entries as the published prototype, --set precision.entries=65536.
  * The registers, which a test compares:
  *
@@ -14,7 +14,7 @@
  *   6    precision_c0     32 of 64 ways.p4: its counter, minus the initial value
  *   8    precision_c1     32 of 64 ways.p4: way 1
  *
- * A packet that is admitted goes on, and its clone (second.p4) comes back with the way and the value that it writes. There
+ * An admitted packet is forwarded, and its clone (second.p4) returns with the way and the value to be written. There
  * is no budget here: the initial value bounds the share of second passes. Stages are an order, not numbers of the chip: the
  * compiler places the tables. */
 #ifndef XDPMON_PRECISION_P4
@@ -36,7 +36,7 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
 #endif
     way_slot_t slot_0 = 0;
     way_slot_t slot_1 = 0;
-    bit<32> value; /* second pass: what the counter gets; first pass: what it would get */
+    bit<32> value; /* second pass: new value of the counter; first pass: its value if admitted */
     bit<32> coin = 0;
     bit<8> a0 = 0;
 #if WAYS_WORDS == 2
@@ -86,7 +86,7 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
     PrecisionAdmission() admission;
     PrecisionOutcome() outcome;
 
-    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
 
     table window {

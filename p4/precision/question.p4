@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the clone of a packet that was admitted carries to its second pass, and the metadata that it leaves the first one in. */
+/* Header of an admitted packet's clone for its second pass, and the metadata from which the first one fills it. */
 #ifndef XDPMON_PRECISION_QUESTION_P4
 #define XDPMON_PRECISION_QUESTION_P4
 
 header second_pass_h {
-    bit<32> value; /* that the counter gets, minus the initial value */
+    bit<32> value; /* new value of the counter, minus the initial value */
     bit<8>  way;   /* ROLE_TAKE_0 or ROLE_TAKE_1 */
     bit<7>  pad;
     bit<1>  bank;  /* of the first pass */
@@ -19,7 +19,7 @@ struct question_t {
 #endif
 }
 
-/* Metadata begin as zeros on this chip; the parser assigns ports only where there are some. */
+/* The chip initializes metadata to zeros; the parser assigns ports only if the packet has them. */
 #define QUESTION_NONE q
 
 #endif

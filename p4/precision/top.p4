@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* PRECISION as a whole switch program: parser, heavy flows, forwarding. */
+/* PRECISION as a complete switch program: parser, heavy flows, forwarding. */
 #define FLOW_PORTS
 #define SECOND_PASS
 #include "../include/target.p4"

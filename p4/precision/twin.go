@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
 
-// forms: the last one is what bugs are planted in; the others differ from it in the key.
+// forms: bugs are planted in the last one; the others differ from it in the key.
 func forms() []twin.Form {
 	all := []twin.Form{{}}
 	for _, key := range []string{"srcdst", "src", "dst", "service", "sport", "dport", "proto"} {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The array: buckets that watch one flow after the other. */
+/* The array: buckets that observe one flow after the other. */
 #ifndef XDPMON_REORDER_ARRAY_P4
 #define XDPMON_REORDER_ARRAY_P4
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reorder: source prefixes whose TCP packets arrive out of order, on a switch.
  *
- * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", section 3. The eBPF form, whose header says how a
- * record is laid out, is bpf/reorder/reorder.bpf.c; this is the form with two ways and IPv6 prefixes of 32 bits. REORDER_METHOD chooses at
+ * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", section 3. The eBPF form, whose header has the layout of
+ * a record, is bpf/reorder/reorder.bpf.c; this is the form with two ways and IPv6 prefixes of 32 bits. REORDER_METHOD selects at
  * compile time: 0 sampling, 1 precision, 2 hybrid; REORDER_DEFINITION 1, 2 or 3. Sizes are those of --set reorder.method=hybrid
  * --set reorder.buckets=3072 --set reorder.x=0.667 --set reorder.prefix6=32, 1,024 in each way and in the array. The registers, which
  * a test compares:
@@ -21,10 +21,10 @@
  *   9    reorder_seq_array     32 + 32  array.p4
  *  10    reorder_count_array   32       array.p4
  *
- * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); above n are seven bits
- * of the flow's signature, as in the eBPF form's word, and one that says IPv6. The control plane reads the rest at the end of a window, and sets a
- * bank back: sizes of the ways to 1, all else to 0. A packet's clone (second.p4) takes a record in a second pass; the
- * meter `budget` bounds those, in packets a second that the control plane sets first of all (a tenth of the rate, say). Stages are
+ * A replaced record is reported as a digest {prefix, n, o} if it saw reordering (REORDER_ALL: always); above n are seven bits
+ * of the flow's signature, as in the eBPF form's word, and one for IPv6. The control plane reads the rest at the end of a window, and resets a
+ * bank: sizes of the ways to 1, all else to 0. A packet's clone (second.p4) replaces a record in a second pass; the
+ * meter `budget` limits those, in packets per second that the control plane sets first (a tenth of the rate, for example). Stages are
  * an order, not numbers of the chip. */
 #ifndef XDPMON_REORDER_P4
 #define XDPMON_REORDER_P4
@@ -40,7 +40,7 @@
 #include "array.p4"
 #endif
 
-/* Which records go up: (role, closed, fate, n and o of the array's record, n and o of the way's). */
+/* Which records are reported: (role, closed, fate, n and o of the array's record, n and o of the way's). */
 #if REORDER_METHOD == 0
 #define REORDER_NONE (_, _, _, 0 &&& REORDER_COUNT, _): drop_it();
 #define REORDER_IN_ORDER (_, _, _, _, 0): drop_it();
@@ -75,7 +75,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<16> payload = 0;
     bit<32> wide = 0;  /* payload */
     bit<32> first = 0; /* number of the payload's first byte */
-    bit<32> next = 0;  /* ... behind its last */
+    bit<32> next = 0;  /* ... after its last */
     bit<32> now;
     bit<32> prefix = 0;
     bit<32> signature = 0;
@@ -91,7 +91,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> p3 = 0;
     bit<32> hash = 0;
     bit<32> tag = 0; /* of a count, and of digests: seven bits of the signature, one for IPv6 */
-    bit<1> begins = 0; /* a connection, with data */
+    bit<1> begins = 0; /* start of a connection, with data */
     bit<8> asks = 0;
     bit<8> colour = 0;
 
@@ -102,7 +102,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #if REORDER_METHOD != 0
     bit<32> hash_0 = 0;
     bit<32> hash_1 = 0;
-    bit<32> size_0 = 0; /* 0: way 0 holds the flow */
+    bit<32> size_0 = 0; /* 0: the flow is in way 0 */
     bit<32> size_1 = 0;
     bit<32> held_0 = 0;
     bit<32> held_1 = 0;
@@ -115,7 +115,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> coin = 0;
     bit<8> way = ROLE_NONE;
     bit<32> power = 0;
-    bit<32> other_0 = 0; /* 0: way 0 holds this prefix */
+    bit<32> other_0 = 0; /* 0: the prefix is in way 0 */
     bit<32> other_1 = 0;
 
     HASH_ROW(row_1, HASH_ROW_1);
@@ -142,7 +142,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     ReorderExpiry() expiry;
 #endif
 
-    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
 
     table window {
@@ -260,7 +260,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         reorder_counts.count();
     }
 
-    /* A SYN begins a connection; without data it is nothing else. */
+    /* A SYN starts a connection; without data it has no other effect. */
     table kinds {
         key = {
             role          : ternary;
@@ -312,7 +312,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     action stay() {}
 
-    /* Second passes that the control plane allows, in packets a second. */
+    /* Second passes allowed by the control plane, in packets per second. */
     Meter<bit<1>>(2, MeterType_t.PACKETS) budget;
 
     action spend() { colour = budget.execute(0); }
@@ -340,7 +340,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     action report() { dprsr.digest_type = 1; }
     action drop_it() {}
 
-    /* Which records that leave the memory go up. */
+    /* Which replaced records are reported. */
     table leaving {
         key = {
             role   : ternary;
@@ -386,7 +386,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         power = REORDER_RENEWED;
     }
 
-    /* A flow's own record in a way, whose count is near its end. */
+    /* A flow's own record in a way, whose count is near its maximum. */
     table renewals {
         key = {
             role   : ternary;
@@ -426,8 +426,8 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         other_1 = held_1 - prefix;
     }
 
-    action shut() { closed = 2; }   /* the flow is in a way: the array is not looked at */
-    action no_new() { closed = 1; } /* its prefix is, or the flow asks for a way: only its own record goes on */
+    action shut() { closed = 2; }   /* the flow is in a way: the array is not used */
+    action no_new() { closed = 1; } /* its prefix is, or the flow requests a way: only its own record continues */
     action open() {}
 
     table doors {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reordering as a whole switch program: parser, records, forwarding. */
+/* Reordering as a complete switch program: parser, records, forwarding. */
 #define SECOND_PASS
 #define REPORTS
 #include "../include/target.p4"
@@ -14,7 +14,7 @@
 #include "../include/clock.p4"
 #include "../include/hashing.p4"
 
-/* The field lists: a flow in one direction, and its prefix in the place of the source, as in bpf/reorder/reorder.bpf.c. */
+/* The field lists: a flow in one direction, and its prefix in place of the source, as in bpf/reorder/reorder.bpf.c. */
 #define FLOW_FIELDS { a0, a1, a2, a3, b0, b1, b2, b3, hdr.tcp.sport, hdr.tcp.dport, 64w0 }
 #define PREFIX_FIELDS { 64w0, p2, p3, 128w0, 32w0, 64w0 }
 

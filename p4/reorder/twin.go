@@ -50,7 +50,7 @@ func init() {
 
 // forms: 1,024 records in each way and in the array.
 func forms() (all []twin.Form) {
-	methods := map[string][2]string{"0": {"sampling", "1024"}, "1": {"precision", "2048"}, "2": {"hybrid", "3072"}} // and their records in all
+	methods := map[string][2]string{"0": {"sampling", "1024"}, "1": {"precision", "2048"}, "2": {"hybrid", "3072"}} // and their records in total
 	for _, define := range p4.Forms("reorder") {
 		method, definition := methods[define["REORDER_METHOD"]], define["REORDER_DEFINITION"]
 		all = append(all, twin.Form{Name: method[0] + "-" + definition, Define: define,
@@ -59,7 +59,7 @@ func forms() (all []twin.Form) {
 	return all
 }
 
-// sizes of every order, of records in the ways that are nobody's: what admission is decided by.
+// sizes of every magnitude, of records in the ways without a flow: they decide admission.
 func sizes(register string, i int) uint64 {
 	if (register == "reorder_id0" || register == "reorder_id1") && i%4 == 1 {
 		return 1 << (i / 4 % 31)
@@ -67,7 +67,7 @@ func sizes(register string, i int) uint64 {
 	return 0
 }
 
-// renew records whose count is near its end: flows send, have sent as much as a record can tell, and go on.
+// renew covers records whose count is near its maximum: flows have sent as much as a record can count, and continue.
 func renew(d twin.Driver, form twin.Form) error {
 	begin := d.Now() + 1e9
 	send := func(round int) error {
@@ -97,7 +97,7 @@ func renew(d twin.Driver, form twin.Form) error {
 	return errors.Join(send(8), send(9), again(d), states(d, form.Define["REORDER_DEFINITION"] != "2"))
 }
 
-// again begins connections, with data in the first packet, of flows that the ways hold.
+// again starts connections, with data in the first packet, of flows that are in the ways.
 func again(d twin.Driver) error {
 	begin := d.Now() + 1e6
 	for round := range 12 {
@@ -116,9 +116,9 @@ func again(d twin.Driver) error {
 	return nil
 }
 
-// states: records of every age, count and number that something depends on, of a flow that comes next and of others; drawn anew before some packets of
-// each flow. Numbers that are more than half of all apart are so across their turn, where a switch sees nothing late; by the second definition that is
-// reached sooner.
+// states covers records of every age, count and number that matter, of the next packet's flow and of others, drawn again before some packets of
+// each flow. Numbers more than half of the range apart are so across the wrap, where a switch detects nothing late; with the second definition that
+// happens earlier.
 func states(d twin.Driver, half bool) error {
 	const flows, rounds = 160, 40
 	r := rand.New(rand.NewPCG(7, 16))
@@ -142,7 +142,7 @@ func states(d twin.Driver, half bool) error {
 				p.TCPFlags, p.Payload = packet.SYN, 0
 			case 2, 3:
 				if half {
-					p.Seq = someNumber - 1<<31 + 1 + r.Uint32N(3) // up to half a turn behind, and one more
+					p.Seq = someNumber - 1<<31 + 1 + r.Uint32N(3) // up to half of the range behind, and one more
 				}
 			}
 			if err := d.Send(p); err != nil {
@@ -159,7 +159,7 @@ func states(d twin.Driver, half bool) error {
 // someNumber of sequence.
 const someNumber = 3 << 30
 
-// redraw what the records say that are in use, at a time.
+// redraw draws new contents for the records in use, at a time.
 func redraw(d twin.Driver, r *rand.Rand, now int64) error {
 	counts := []uint64{0, 1, 15, 16, 17, 31, 1000, 15<<20 - 1, 15 << 20, 15<<20 + 9}
 	for _, part := range []string{"0", "1", "_array"} {
@@ -193,14 +193,14 @@ func redraw(d twin.Driver, r *rand.Rand, now int64) error {
 	return nil
 }
 
-// host reads a struct reorder_report as the twin has it: prefix, seven bits of the signature, whether it is one of IPv6, n, o.
+// host converts a struct reorder_report to the twin's form: prefix, seven bits of the signature, whether it is IPv6, n, o.
 func host(record []byte) []uint64 {
 	prefix, number := binary.NativeEndian.Uint64(record), binary.NativeEndian.Uint32
 	six := min(1, prefix>>32)
 	return []uint64{prefix >> (16 * six), uint64(number(record[8:]) >> 25), six, uint64(number(record[12:])), uint64(number(record[16:]))}
 }
 
-// digests have the array's record and the way's, of which one may be none. Of a way's record the control plane keeps what is
+// digests contain the array's record and the way's, of which one may be missing. Of a way's record the control plane uses what is
 // above Rshare, as a host does by itself.
 func digests(r *run.Result, _ uint64) (all [][]uint64) {
 	const share = 655 // of 2^16: the default of reorder.Rshare
@@ -212,7 +212,7 @@ func digests(r *run.Result, _ uint64) (all [][]uint64) {
 		if n > 0 && o > 0 {
 			all = append(all, recordOf(&d, ""))
 		}
-		if (wayN == 0 || wayO == 0) && (n == 0 || o == 0) { // it says nothing, and no host does
+		if (wayN == 0 || wayO == 0) && (n == 0 || o == 0) { // nothing to report, and a host sends none
 			all = append(all, nil)
 		}
 	}
@@ -226,7 +226,7 @@ func recordOf(d *run.Digest, of string) []uint64 {
 	return []uint64{d.Value(of + "prefix"), n >> 25, n >> 24 & 1, n & counted, d.Value(of + "o")}
 }
 
-// records of a digest as struct reorder_report. Of the signature a switch tells the upper seven bits.
+// records of a digest as struct reorder_report. A switch reports only the upper seven bits of the signature.
 func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	for _, r := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
 		if r == nil {
@@ -240,7 +240,7 @@ func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	return all
 }
 
-// tagged puts into a word what a host tells torn records by, and its family into a prefix.
+// tagged adds to a word the tag by which a host detects torn records, and to a prefix its family.
 func tagged(register string, word uint64, beside func(string) uint64) uint64 {
 	parts := []string{"0", "1", "_array"}
 	part := parts[slices.IndexFunc(parts, func(p string) bool { return strings.HasSuffix(register, p) })]
@@ -271,8 +271,8 @@ func lowBits(flip func() uint32) func(string, int) uint64 {
 	return func(string, int) uint64 { return uint64(bits.Reverse32(flip())) }
 }
 
-// untagged takes out of a host's word what a switch has no use for: tags that tell torn records, and the bit of a count that
-// says that R was reached.
+// untagged removes from a host's word what a switch does not have: tags that detect torn records, and the bit of a count that
+// records that R was reached.
 func untagged(register string, word uint64) uint64 {
 	switch register {
 	case "reorder_prefix0", "reorder_prefix1", "reorder_prefix_array":
@@ -289,8 +289,8 @@ func untagged(register string, word uint64) uint64 {
 	return word
 }
 
-// turning: a packet whose place before or behind the numbers that its flow is at is another one when numbers are compared without
-// their turn at 2^32.
+// turning: a packet whose position relative to its flow's numbers changes if numbers are compared without
+// the wrap at 2^32.
 func turning() func(p *packet.Packet) bool {
 	type flow struct {
 		src, dst netip.Addr
@@ -337,14 +337,14 @@ var unlikely = func() (rows []string) {
 	return rows
 }()
 
-// Roles of second passes in p4/reorder/types.p4: into way 0 or 1, or into the array's bucket, for which the host has the number that no way has.
+// Roles of second passes in p4/reorder/types.p4: into way 0 or 1, or into the array's bucket, for which the host uses a number that no way has.
 const (
 	roleTake  = 2
 	roleSeize = 4
 	array     = 5
 )
 
-// second is what the clone of this packet carries.
+// second is what the clone of this packet contains.
 func second(s *twin.Seen) twin.Fields {
 	if s.PHV.Pass == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Way 0: PRECISION's record of a large flow, with its prefix, its last number and what was out of order. A first pass that finds
- * its flow counts; one that does not learns the record's size. The begin of a connection finds its flow, and counts for nothing. A second pass takes the record and learns what it held. */
+/* Way 0: PRECISION's record of a large flow, with its prefix, its last number and its out-of-order packets. A first pass that finds
+ * its flow counts; otherwise it reads the record's size. The start of a connection finds its flow without counting. A second pass replaces the record and reads its old content. */
 #ifndef XDPMON_REORDER_WAY0_P4
 #define XDPMON_REORDER_WAY0_P4
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What became of the packets that ask and answer: enum rtt_counter of bpf/rttarray/rttarray.bpf.c, one count an action. */
+/* Outcome of requests and responses: enum rtt_counter of bpf/rttarray/rttarray.bpf.c, one counter per action. */
 #ifndef XDPMON_RTTARRAY_OUTCOME_P4
 #define XDPMON_RTTARRAY_OUTCOME_P4
 
@@ -7,7 +7,7 @@ control RttOutcome(in role_t role, in fate_t fate, in bit<32> time) {
     DirectCounter<bit<64>>(CounterType_t.PACKETS) rtt_counters;
 
     action inserted() { rtt_counters.count(); }
-    action evicted() { rtt_counters.count(); } /* inserted over another one */
+    action evicted() { rtt_counters.count(); } /* replaced another one */
     action repeated() { rtt_counters.count(); }
     action matched() { rtt_counters.count(); }
     action unmatched() { rtt_counters.count(); }

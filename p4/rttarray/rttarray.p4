@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rtt-array: the hash-indexed array that the fridge is compared with, overwriting, in one stage. Zheng, Braverman, Chen,
  * Rexford, "Unbiased Delay Measurement in the Data Plane", section 2.1. Slow responses find their request overwritten more
- * often than fast ones, and nothing makes up for it (section 2.2): that is its use.
+ * often than fast ones, and nothing corrects it (section 2.2): it serves as the baseline.
  *
- * The eBPF form, which can do more, is bpf/rttarray/rttarray.bpf.c. The registers, which a test compares:
+ * The eBPF form, which has more options, is bpf/rttarray/rttarray.bpf.c. The registers, which a test compares:
  *
  * stage  register    width     holds
  *   1    rtt_stage1  32 + 32   stage.p4: {id, time} of the request in a slot
@@ -31,7 +31,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<8> epoch; /* of the clock: bits above those of now */
     bit<32> id;
     bit<32> slot;
-    bit<32> time = 0; /* of the request that a response found; 0: none */
+    bit<32> time = 0; /* of the request found by a response; 0: none */
     fate_t fate = FATE_NONE;
     bit<32> delay;
     cell_t cell;
@@ -52,7 +52,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     RttTally() tally;
     RttOutcome() outcome;
 
-    /* Where the bank begins that this packet counts into: 0 or RTT_BINS. The control plane changes it to end a window. */
+    /* First cell of the bank that this packet counts into: 0 or RTT_BINS. The control plane changes it to end a window. */
     action use_bank(cell_t begin) { first = begin; }
 
     table window {
@@ -67,7 +67,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
 
     apply {
         window.apply();
-        /* The handshake's tables stand between the two hashes: side by side they would be one action, which has room for 32 bits. */
+        /* The handshake's tables are between the two hashes: adjacent, they would be one action, which can use 32 bits. */
         clock.apply(nanoseconds, now);
         handshake.apply(hdr, q);
         epochs.apply(nanoseconds, epoch);

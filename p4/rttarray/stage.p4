@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One array of records {id, time}: a request overwrites what is in its slot unless it is itself, a response takes its
- * request out. time stays 0 when there is no such request, fate when there is none. */
+/* One array of records {id, time}: a request overwrites the record in its slot unless it is its own, a response clears its
+ * request. time stays 0 if there is no such request, fate if there is none. */
 #ifndef XDPMON_RTTARRAY_STAGE_P4
 #define XDPMON_RTTARRAY_STAGE_P4
 
@@ -9,12 +9,12 @@ struct record_t {
     bit<32> time;
 }
 
-/* What a request found: two comparisons of the record as a one-hot number, bit 0 of whose position says that it is of this
- * very request and bit 1 that it is empty. */
+/* What a request found: two comparisons of the record as a one-hot number. Bit 0 of its position: the record is of this
+ * very request; bit 1: it is empty. */
 typedef bit<8> fate_t;
 const fate_t FATE_NONE = 0;     /* not a request */
 const fate_t FATE_EVICTED = 1;  /* another one */
-const fate_t FATE_INSERTED = 4; /* nobody; all else is itself */
+const fate_t FATE_INSERTED = 4; /* an empty slot; everything else is its own record */
 
 control RttStage(in role_t role, in record_slot_t slot, in bit<32> id, in bit<32> now, inout fate_t fate, inout bit<32> time)(bit<32> slots) {
     Register<record_t, record_slot_t>(slots, {0, 0}) rtt_stage1;

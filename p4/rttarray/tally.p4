@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The histogram: every sample counts once, however unlikely it was to survive. */
+/* The histogram: every sample counts once, whatever its chance of survival. */
 #ifndef XDPMON_RTTARRAY_TALLY_P4
 #define XDPMON_RTTARRAY_TALLY_P4
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The overwriting array as a whole switch program: parser, array, forwarding. */
+/* The overwriting array as a complete switch program: parser, array, forwarding. */
 #include "../include/target.p4"
 #include "../include/headers.p4"
 #include "../include/question.p4"

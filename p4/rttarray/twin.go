@@ -24,10 +24,10 @@ func init() {
 	})
 }
 
-// sample is what one adds to the host's histogram, which has room for factors behind the binary point.
+// sample is the contribution of a sample to the host's histogram, which is in fixed point because of its factors.
 const sample = 1 << 36
 
-// samples of a host's histogram; one that is no whole number is no number of the twin.
+// samples of a host's histogram; a fraction cannot be a number of the twin.
 func samples(register string, word uint64) uint64 {
 	if register != "rtt_hist" {
 		return word

@@ -83,7 +83,7 @@ instances:
 	}
 }
 
-// reloads are configurations that follow each other; those that are refused say where.
+// reloads are consecutive configurations; the errors of rejected ones name the position.
 func reloads(flood netnstest.Flood, n int) (text, refused string) {
 	other := "lo"
 	if flood.Interface == other {
@@ -112,8 +112,8 @@ func reloads(flood netnstest.Flood, n int) (text, refused string) {
 	return rule("200ms", "{precision: {}}", "") + "limits: {memory: 64KiB}\n", ":11:9: one instance of every rule needs"
 }
 
-// Configurations come while packets do: every packet is in exactly one window, and what is wrong is refused with its place while the rest
-// goes on.
+// Configurations change while packets arrive: every packet is in exactly one window, and an error is rejected with its position while the rest
+// continues.
 func TestReload(t *testing.T) { storm(t, 8, datagrams) }
 
 func storm(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) netnstest.Flood) {
@@ -129,8 +129,8 @@ func storm(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) ne
 	for n := 1; n <= times; n++ {
 		text, says := reloads(flood, n)
 		p.write(text)
-		if told := r.hangup(); !slices.Contains(told, "RELOADING=1") {
-			t.Errorf("the service manager was not told of a reload: %q", told)
+		if got := r.hangup(); !slices.Contains(got, "RELOADING=1") {
+			t.Errorf("the service manager was not notified of a reload: %q", got)
 		}
 		if says == "" {
 			taken++
@@ -159,7 +159,7 @@ func storm(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) ne
 	contiguous(t, list)
 }
 
-// contiguous: the windows of what is always there follow each other without a gap.
+// contiguous: the windows of a permanent instance follow each other without a gap.
 func contiguous(t *testing.T, list []line) {
 	t.Helper()
 	end := int64(0)
@@ -168,7 +168,7 @@ func contiguous(t *testing.T, list []line) {
 			continue
 		}
 		if end != 0 && l.Window.Start != end {
-			t.Errorf("a window begins %d ns after the one before ended", l.Window.Start-end)
+			t.Errorf("a window starts %d ns after the one before ended", l.Window.Start-end)
 		}
 		end = l.Window.End
 	}
@@ -202,7 +202,7 @@ func killed(t *testing.T, times int) {
 	t.Logf("%d kills, %d windows in the store", times, kept)
 }
 
-// What windows were made of is kept from the moment on in which the configuration asks for it, and makes one answer of many windows.
+// Snapshots are stored as soon as the configuration requests them, and one answer can be made of many windows.
 func TestSnapshotsAreKept(t *testing.T) {
 	network := quietNetwork(t)
 	p := newPlace(t, network.A)
@@ -236,7 +236,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	eventually(t, "snapshots", func() bool { return len(kept()) > 3 })
 	end()
 	r.stop()
-	files := kept() // nobody runs any more: from the store itself
+	files := kept() // no agent is running: from the store itself
 	out, err := exec.Command(binary, append([]string{"merge", "--output", "json"}, files...)...).Output()
 	if err != nil {
 		t.Fatalf("merge %d snapshots: %v", len(files), err)
@@ -300,8 +300,8 @@ func serviceCommands(t *testing.T) map[string][]string {
 	return map[string][]string{"agent": {binary, "agent"}, "coordinator": {coordinatorBinary(t)}}
 }
 
-// manifest checks what can be checked without a cluster: documents with the fields that every object has, volumes that are there for what is
-// mounted, arguments and configurations that the binary takes.
+// manifest checks what can be checked without a cluster: documents with the fields that every object has, volumes for everything that is
+// mounted, arguments and configurations that the binary accepts.
 func manifest(t *testing.T, path string) (documents int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -1,3 +1,3 @@
-// Package agent tests the agent as its operator runs it: the binary, in namespaces of its own, with interfaces that come and go, signals, and
+// Package agent tests the agent as its operator runs it: the binary, in namespaces of its own, with interfaces that are added and removed, signals, and
 // kill -9. `make agent-soak` runs the longer forms.
 package agent

@@ -26,7 +26,7 @@ instances:
       lean: {}
 `
 
-// each is what an agent with many instances takes.
+// each is the cost of an agent with many instances.
 type each struct {
 	cpu, wall      time.Duration // from its start until everything is attached
 	peak, resident float64       // MiB
@@ -94,7 +94,7 @@ func measureEach(t *testing.T, n int) (e each) {
 	return e
 }
 
-// Six algorithms on each of ten interfaces without traffic, or of as many as XDPMON_SOAK_EACH states.
+// Six algorithms on each of ten idle interfaces, or of as many as XDPMON_SOAK_EACH states.
 func TestSoakEach(t *testing.T) {
 	needSoak(t)
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("XDPMON_SOAK_EACH"), "10"))

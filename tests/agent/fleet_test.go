@@ -122,7 +122,7 @@ func (f *fleet) join(n int) {
 	}
 }
 
-// cut takes the way from a host to the coordinator away, or gives it back.
+// cut interrupts the path from a host to the coordinator, or restores it.
 func (f *fleet) cut(n int, away bool) {
 	f.t.Helper()
 	handle := netlinkOf(f.t, f.hub)
@@ -147,12 +147,12 @@ func (f *fleet) startCoordinator() {
 	}
 }
 
-// killCoordinator says nothing to it.
+// killCoordinator kills it without notice.
 func (f *fleet) killCoordinator() {
 	_ = f.coordinator.Process.Kill()
 	_ = f.coordinator.Wait()
 	if f.t.Failed() {
-		f.t.Logf("the coordinator said:\n%s", f.log.String())
+		f.t.Logf("log of the coordinator:\n%s", f.log.String())
 	}
 }
 
@@ -193,7 +193,7 @@ type sending struct {
 	p    packet.Packet
 }
 
-// send lets every host see its part of a model, at the model's times; what was sent is returned with the time at which it was.
+// send sends every host its part of a model, at the model's times; the result is what was sent, with its times.
 func (f *fleet) send(m traffic.Model) (sent []sending) {
 	f.t.Helper()
 	var parts [members][]packet.Packet
@@ -360,7 +360,7 @@ func number(object map[string]any, names ...string) float64 {
 	return math.NaN()
 }
 
-// label is what tells rows apart.
+// label identifies a row.
 func label(row any) string {
 	object, _ := row.(map[string]any)
 	text := ""
@@ -370,7 +370,7 @@ func label(row any) string {
 	return text
 }
 
-// Four hosts with agents, and a coordinator: traffic is spread over them, and what the coordinator says of all is held against the exact
+// Four hosts with agents, and a coordinator: traffic is spread over them, and the coordinator's answer is compared with the exact
 // answer of all packets.
 func TestFleet(t *testing.T) {
 	if os.Getenv("XDPMON_FLEET_RUNS") == "" { // intervals of one run may miss the truth, and a busy machine is late with packets
@@ -433,8 +433,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// The coordinator is killed, agents are killed, and the way between another one and the coordinator is cut, while packets come: what is
-// answered is what the hosts of the answer have counted and no more, and what is missing is said to be. A host whose instance is pinned
+// The coordinator is killed, agents are killed, and the path from another one to the coordinator is cut, while packets arrive: an
+// answer contains what its hosts have counted and no more, and what is missing is reported. A host whose instance is pinned
 // loses the window at most that it had read and not stored when it was killed.
 func TestFleetDisturbed(t *testing.T) {
 	cut, rounds := 3*time.Second, 1
@@ -492,14 +492,14 @@ func disturbed(t *testing.T, cut time.Duration, rounds int) {
 		if n == killed {
 			t.Logf("the agent that was killed has counted %d of %d packets", counted, sent[n])
 		} else if n == pinned && counted < sent[n] && sent[n]-counted <= uint64(rounds)*perWindow {
-			t.Logf("the agent that was killed with its instance pinned has counted %d of %d packets: a window that was read and not stored yet is gone", counted, sent[n])
+			t.Logf("the agent that was killed with its instance pinned has counted %d of %d packets: a window that was read and not stored yet is lost", counted, sent[n])
 		} else if counted != sent[n] {
 			t.Errorf("host %d has counted %d of %d packets", n, counted, sent[n])
 		}
 	}
 }
 
-// trickle sends packets to a host until it is told to stop, and returns how many.
+// trickle sends packets to a host until it is stopped, and returns their number.
 func (f *fleet) trickle(n int, stop chan struct{}) (sent uint64) {
 	p := packet.Packet{Valid: packet.IP | packet.Ports, Proto: 17, Segs: 1, Len: 60, Src: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}),
 		Dst: netip.AddrFrom4([4]byte{192, 0, 2, 99}), SrcPort: 9, DstPort: 9}
@@ -521,7 +521,7 @@ func (f *fleet) trickle(n int, stop chan struct{}) (sent uint64) {
 	}
 }
 
-// compare holds every answer against the windows that the hosts have written themselves.
+// compare compares every answer with the windows that the hosts have written.
 func (f *fleet) compare(h coordinated.Health) {
 	f.t.Helper()
 	counted := map[int64]map[int]uint64{} // by window and host
@@ -568,7 +568,7 @@ func (f *fleet) compare(h coordinated.Health) {
 			whole++
 		default:
 			short++
-			if a.Lost["hosts_missing"] == 0 { // then the host's window came when nobody expected it any more
+			if a.Lost["hosts_missing"] == 0 { // then the host's window arrived when it was no longer expected
 				unsaid++
 			}
 		}
@@ -577,12 +577,12 @@ func (f *fleet) compare(h coordinated.Health) {
 	for _, k := range h.Agents {
 		late, unheard, own = late+k.Late, unheard+k.Lost, own+k.Own
 	}
-	f.t.Logf("%d windows are answered with all that hosts counted, %d with less, %d twice; %d of %d packets; %d times a host was missing, %d windows came late, %d batches and %d windows were lost",
+	f.t.Logf("%d windows are answered with all that hosts counted, %d with less, %d twice; %d of %d packets; %d times a host was missing, %d windows were late, %d batches and %d windows were lost",
 		whole, short, again, answeredOf, total, missing, late, unheard, own)
 	if whole == 0 || answeredOf == 0 {
 		f.t.Errorf("%d windows are whole", whole)
 	}
 	if unsaid > late+unheard+own {
-		f.t.Errorf("%d windows have less than was counted and name no host, and %d windows came late", unsaid, late)
+		f.t.Errorf("%d windows have less than was counted and name no host, and %d windows were late", unsaid, late)
 	}
 }

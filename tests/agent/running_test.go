@@ -72,7 +72,7 @@ func coordinatorBinary(t *testing.T) string {
 	return path
 }
 
-// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+// patience is the timeout of what happens soon, even on a busy machine: only failures take so long.
 const patience = 2 * time.Minute
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -160,15 +160,15 @@ func (p *place) startAs(binary string, how *syscall.SysProcAttr) *running {
 			_ = r.cmd.Wait()
 		}
 		if p.t.Failed() {
-			p.t.Logf("the agent said:\n%s", r.log.String())
+			p.t.Logf("log of the agent:\n%s", r.log.String())
 		}
 	})
 	r.await("READY=1")
 	return r
 }
 
-// await reads what the service manager is told until something is said; it returns all that came.
-func (r *running) await(what string) (told []string) {
+// await reads the notifications to the service manager until one matches; it returns all that arrived.
+func (r *running) await(what string) (lines []string) {
 	r.t.Helper()
 	buffer := make([]byte, 4096)
 	for {
@@ -180,10 +180,10 @@ func (r *running) await(what string) (told []string) {
 			r.t.Fatalf("wait for %s: %v\n%s", what, err, r.log.String())
 		}
 		for line := range strings.Lines(string(buffer[:n])) {
-			told = append(told, strings.TrimSpace(line))
+			lines = append(lines, strings.TrimSpace(line))
 		}
 		if strings.Contains(string(buffer[:n]), what) {
-			return told
+			return lines
 		}
 	}
 }
@@ -345,7 +345,7 @@ func frames(t *testing.T, network *netns.Topology) netnstest.Flood {
 	return netnstest.Frames(t, network.A, 210_000)
 }
 
-// begin starts a flood; end stops it and returns how many packets there were.
+// begin starts a flood; end stops it and returns the number of packets.
 func begin(t *testing.T, flood netnstest.Flood) (end func() uint64) {
 	t.Helper()
 	var stop atomic.Bool

@@ -28,7 +28,7 @@ func TestSoakStorm(t *testing.T)    { needSoak(t); storm(t, 100, frames) }
 func TestSoakUpgrades(t *testing.T) { needSoak(t); upgrades(t, 20, frames) }
 func TestSoakKilled(t *testing.T)   { needSoak(t); killed(t, 100) }
 
-// attachedAt are the times at which the agent's log says that interfaces were attached to.
+// attachedAt are the times at which the agent logged that it attached to interfaces.
 func attachedAt(t *testing.T, log string) map[string]time.Time {
 	t.Helper()
 	at := map[string]time.Time{}
@@ -120,7 +120,7 @@ func taken(t *testing.T, pid int) (cpu time.Duration, peak float64) {
 	return time.Duration(ticks(t, pid)) * time.Second / userHZ, inMemory(t, pid, "VmHWM")
 }
 
-// Every algorithm on ten interfaces that nothing comes over, with windows of ten seconds: its start, and its rest.
+// Every algorithm on ten idle interfaces, with windows of ten seconds: cost of the start, and at rest.
 func TestSoakRest(t *testing.T) {
 	needSoak(t)
 	network := quietNetwork(t)

@@ -43,8 +43,8 @@ func buildPatched(t *testing.T, path string) {
 	}
 }
 
-// Another build takes over while packets come. Where the layout is the same its registers go on; an algorithm whose layout has changed begins
-// anew, with a window that is marked, and the others do not notice.
+// Another build takes over while packets arrive. If the layout is the same, registers continue; an algorithm whose layout has changed restarts
+// with a marked window, and the others are not affected.
 func TestUpgrade(t *testing.T) { upgrades(t, 3, datagrams) }
 
 func upgrades(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) netnstest.Flood) {
@@ -74,7 +74,7 @@ func upgrades(t *testing.T, times int, traffic func(*testing.T, *netns.Topology)
 	}
 	n := end()
 	p.write("instances: [{name: b, interfaces: [xdpmon-none], algorithms: {precision: {}}}]\n" + "pin: true\nbpffs: " + root + "\n")
-	r.hangup() // the last window of what is not wanted any more, and nothing stays pinned
+	r.hangup() // the last window of a removed instance, and nothing stays pinned
 	eventually(t, "the end of an instance", func() bool { return len(r.health().Instances) == 1 })
 	r.stop()
 	list := p.windows()

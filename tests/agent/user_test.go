@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// As a user of its own, with the capabilities of the unit and no other, the agent attaches to interfaces that come, and reloads.
+// With its own user, and only the unit's capabilities, the agent attaches to interfaces that are added, and reloads.
 func TestOwnUser(t *testing.T) {
 	network := quietNetwork(t)
 	handle := netlinkOf(t, network.A)
@@ -41,7 +41,7 @@ func TestOwnUser(t *testing.T) {
 	}
 	r.stop()
 	if !strings.Contains(r.log.String(), "kept=\"[CAP_BPF CAP_NET_ADMIN CAP_PERFMON]\"") {
-		t.Error("it does not say what it keeps")
+		t.Error("it does not log the capabilities that it keeps")
 	}
 	if len(p.windows()) == 0 {
 		t.Error("no window was written")

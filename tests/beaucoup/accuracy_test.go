@@ -15,18 +15,18 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// accuracy is what is expected of one collector.
+// accuracy is the expected accuracy of one collector.
 type accuracy struct {
 	threshold    int
 	budget, word string
-	bound        float64 // mean relative error at most, whatever theory says
+	bound        float64 // maximum mean relative error, whatever the theory
 }
 
 func (a accuracy) query() string {
 	return fmt.Sprintf("spread: count distinct dst by src > %d in 30m", a.threshold)
 }
 
-// One collector errs as theory says, within half a point, and takes CC(m, p, n) draws within 2 %. A key's destinations are its
+// One collector's error is that of the theory, within half a point, and it takes CC(m, p, n) draws within 2 %. A key's destinations are its
 // own, so every key is a draw of its own; six seeds have a number of keys each. Half a point is 3.5 standard errors of so many
 // keys, or more: their deviation is below three quarters of the mean. Theory for n = 24 of m = 32: 12.4 % at m*p = 1, 15.2 % at
 // 1/2, 16.3 % at 1/4 and 17.3 % as p goes to 0; for n = 51 of m = 64 11.6 % and 12.3 %. lab/eval/beaucoup goes down to
@@ -72,7 +72,7 @@ func sideBySide(t *testing.T, list []accuracy, m *scans, seed uint64) []report.L
 	return lines
 }
 
-// countsAt is how many destinations a key had when its alert came: packet number n is the key's n/keys+1st.
+// countsAt is the number of destinations of a key at its alert: packet number n is the key's n/keys+1st.
 func countsAt(t *testing.T, l *report.Line, m *scans) (counts []float64) {
 	t.Helper()
 	for _, table := range l.Report.Tables {
@@ -122,7 +122,7 @@ func (a accuracy) check(t *testing.T, counts []float64, keys int) {
 }
 
 // Every alert that ordinary traffic raises is confirmed by the exact count: it has what 9,999 of 10,000 such alerts have at
-// least. The hashes are always the same here: among some hundred keys that come near a threshold, and as many sets of hashes,
+// least. The hashes are always the same here: among some hundred keys that are near a threshold, and as many sets of hashes,
 // one will be the ten thousandth.
 func TestAlertsAreConfirmed(t *testing.T) {
 	testutil.NeedRoot(t)

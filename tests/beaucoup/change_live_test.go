@@ -97,10 +97,10 @@ func alertsOf(t *testing.T, b *report.Body, query string) map[string]uint64 {
 	return found
 }
 
-// The hosts have something to say, too, in ICMPv6.
+// The hosts also send ICMPv6.
 const staysTCP = "stays: count distinct dst by src > 300 in 10m if tcp"
 
-// The queries that come and go count the same attribute, whose coupons they share with the query that stays, or see no
+// The queries that are added and removed count the same attribute, whose coupons they share with the query that stays, or see no
 // packet: so that there are no ties, and what the query that stays collects is the same down to the last coupon.
 const comesAndGoes = "%s; q%d: count distinct dst by src+sport > %d in 10m if tcp; r%d: count distinct src by dport > 5 in 1s if vlan=%d; first: count distinct dst by dport > 60000 in 10m if tcp"
 
@@ -130,7 +130,7 @@ func TestChangesUnderLiveLoad(t *testing.T) {
 	}
 	close(stop)
 	frames := <-sent
-	time.Sleep(200 * time.Millisecond) // what is in the backlog of the receiver
+	time.Sleep(200 * time.Millisecond) // still in the receiver's backlog
 	body, used, handed := live.window(t, monotonic(t))
 	t.Logf("%d frames during %d changes", frames, changes)
 	if used < frames || used != handed || frames < 5*keys*each {

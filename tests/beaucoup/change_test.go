@@ -25,7 +25,7 @@ type changeable interface {
 
 const stays = "stays: count distinct dst by src > 300 in 10m"
 
-// One hundred exchanges of the other queries while packets come: every packet is counted, the query that stays alerts for
+// One hundred exchanges of the other queries while packets arrive: every packet is counted, the query that stays alerts for
 // every key as it would alone, and nothing that no key has done is reported.
 func TestChangesUnderLoad(t *testing.T) {
 	const keys, changes = 100, 100
@@ -95,7 +95,7 @@ func keepChanging(i changeable, changes int, stop chan struct{}) error {
 	return nil
 }
 
-// feedUntil sends a model's packets, and again with other destinations, until done has spoken and the model has ended once.
+// feedUntil sends a model's packets, repeatedly with other destinations, until done has a value and the model has ended once.
 func feedUntil(t *testing.T, inst *loader.Instance, m *scans, done chan error) (fed int64) {
 	t.Helper()
 	feed, err := replay.New(inst, 5)

@@ -18,12 +18,12 @@ import (
 )
 
 // All cores have the packets of the same keys at the same time, each in another order. Coupons are a union, so that what
-// is collected is what one core collects; a key alerts once. When a collector begins on two cores at once, one may write its
+// is collected is what one core collects; a key alerts once. If a collector starts on two cores at once, one may write its
 // first coupon over the other's: a collector may lack one coupon a core, and never has one too many.
 func TestAllCoresOnTheSameKeys(t *testing.T) {
 	const keys, each, seed = 50, 300, 21
 	if runtime.NumCPU() < 2 {
-		t.Skip("one core has nobody to race with")
+		t.Skip("one core has no races")
 	}
 	set := map[string]string{"queries": stays + "; ports: count distinct dport by src > 60000 in 10m if vlan=9"}
 	model := &scans{keys: keys, each: each, gap: 1000}
@@ -101,7 +101,7 @@ func framesOf(t *testing.T, m traffic.Model) (frames [][]byte) {
 	}
 }
 
-// runAll gives every frame to the program, beginning with another key.
+// runAll sends every frame to the program, starting with another key.
 func runAll(entry *ebpf.Program, frames [][]byte, core int) error {
 	for n := range frames {
 		if _, err := entry.Run(&ebpf.RunOptions{Data: frames[(n+core)%len(frames)]}); err != nil {

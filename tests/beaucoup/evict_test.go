@@ -11,13 +11,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// crowd is packets of which every one has a key and an attribute of its own, and scans from a few keys half a minute later.
+// crowd is packets with a key and an attribute each, and scans from a few keys half a minute later.
 type crowd struct {
 	scans
 	others, n int
 }
 
-const scansBegin = 30 * int64(time.Second) // behind the first packet
+const scansBegin = 30 * int64(time.Second) // after the first packet
 
 // Next implements traffic.Model.
 func (c *crowd) Next(p *packet.Packet) bool {
@@ -34,8 +34,8 @@ func (c *crowd) Next(p *packet.Packet) bool {
 	return true
 }
 
-// A table of 4096 collectors is filled by keys of a single packet, whose windows last for a minute. Scans that begin half a
-// minute later find their places taken; where hopeless collectors are evicted they find them free. No alert comes early.
+// A table of 4096 collectors is filled by keys of a single packet, whose windows last for a minute. Scans that start half a
+// minute later find their slots taken; if hopeless collectors are evicted, they are free. No alert is early.
 func TestEviction(t *testing.T) {
 	const keys = 100
 	run := func(evict string) (alerts, early, evicted, unconfirmed, share float64) {

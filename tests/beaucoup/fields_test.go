@@ -78,7 +78,7 @@ func newAsked(t *testing.T) *asked {
 	return a
 }
 
-// ask is the report of a query on frames. Every query has its own name: it begins with nothing.
+// ask is the report of a query on frames. Every query has its own name, so that it starts without state.
 func (a *asked) ask(t *testing.T, query string, l *frameList) report.Body {
 	t.Helper()
 	queries, err := compile.ParseQueries(query)
@@ -114,7 +114,7 @@ func oneOfEach() *frameList {
 	return l
 }
 
-// At a threshold of 1 every packet with the query's fields alerts, and names its key; no other packet does.
+// With a threshold of 1 every packet with the query's fields alerts, with its key; no other packet does.
 func TestFields(t *testing.T) {
 	r := newAsked(t)
 	example := packet.HashName(1, packet.WireName("example.org"))
@@ -221,7 +221,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// nameQuery is a DNS message that asks for a name as it stands on the wire.
+// nameQuery is a DNS message with a question for a name in wire format.
 func nameQuery(name string) []byte {
 	return append([]byte{0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}, name+"\x00\x01\x00\x01"...)
 }

@@ -18,7 +18,7 @@ import (
 const attacks = `port-scan: count distinct dport by src+dst > 100 in 30s if udp;
 syn-flood: count distinct src+sport by dst+dport > 200 in 30s if tcp.syn and not tcp.ack`
 
-// A port scan and a SYN flood between two namespaces are alerted within the window, by the names of who does it.
+// A port scan and a SYN flood between two namespaces cause alerts within the window, with the names of the senders.
 func TestAttacksLive(t *testing.T) {
 	hosts := netnstest.New(t, netns.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -58,7 +58,7 @@ func TestAttacksLive(t *testing.T) {
 	}
 }
 
-// scanAndFlood sends a datagram to each of 400 ports, and opens 800 connections to a port that nobody listens on.
+// scanAndFlood sends a datagram to each of 400 ports, and opens 800 connections to a closed port.
 func scanAndFlood(ctx context.Context, t *testing.T, hosts *netns.Topology) {
 	conn, err := hosts.A.ListenPacket(ctx, "udp", net.JoinHostPort(hosts.A.IPv4.String(), "0"))
 	if err != nil {

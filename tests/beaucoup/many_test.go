@@ -51,7 +51,7 @@ q9: count distinct dst+sport+dport by vlan > 300 in 10m
 q10: count distinct src+dst+dport by vlan > 300 in 10m
 q11: count distinct timestamp by vlan > 300 in 10m`
 
-// The correction for ties takes out their bias; without it, queries alert too late.
+// The correction for ties removes their bias; without it, queries alert too late.
 func TestTies(t *testing.T) {
 	theory := 0.0 // mean relative error of the queries' collectors, each alone with the same coupons
 	bias := func(ties, budget string) (bias, mre float64) {
@@ -89,7 +89,7 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// A replay gives the same answer every time, and windows add up.
+// A replay is reproducible, and its windows add up.
 func TestReplayRepeats(t *testing.T) {
 	set := map[string]string{"queries": "s: count distinct dst by src > 200 in 10m"}
 	run := func(window time.Duration) (raised float64, lines int) {
@@ -117,7 +117,7 @@ func TestOrdinaryTraffic(t *testing.T) {
 	}
 }
 
-// A new hash every window: nobody can learn to avoid the coupons, and alerts still come.
+// A new hash every window: an attacker cannot avoid the coupons, and alerts are still sent.
 func TestRotation(t *testing.T) {
 	set := map[string]string{"rotate": "true", "queries": "s: count distinct dst by src > 200 in 10s"}
 	raised := 0.0

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// half is what one of two hosts sees: every other packet of a key, and a tenth of those of the other host.
+// half is the traffic of one of two hosts: every other packet of a key, and a tenth of those of the other host.
 type half struct {
 	scans
 	host, n int
@@ -28,8 +28,8 @@ func (h *half) Next(p *packet.Packet) bool {
 	return false
 }
 
-// Scans of which two hosts see half each, too little for an alert, are alerted when their windows are put together, by one name
-// each, and what both have seen counts once: the count is that of one host that sees everything.
+// Scans of which two hosts see half each, too little for an alert, cause one alert each when their windows are merged,
+// and packets that both have seen count once: the count is that of one host that sees everything.
 func TestMergedHosts(t *testing.T) {
 	const keys, each = 40, 480
 	set := map[string]string{"queries": "spread: count distinct dst by src > 384 in 10m", "export": "true"}
@@ -54,7 +54,7 @@ func TestMergedHosts(t *testing.T) {
 		together[row[1].(string)] = row[2].(float64)
 	}
 	t.Logf("%g alerts on two hosts, %d together, %d on one that sees everything", alone, len(together), len(seen))
-	// With a deviation of a fifth, 0.8 of what all see is passed by 0.89 of the keys, and by 0.06 of what is 0.69 of that: 36 of
+	// With a deviation of a fifth, a threshold of 0.8 of the total is passed by 0.89 of the keys, and by 0.06 of what is 0.69 of that: 36 of
 	// 40 keys and 5 of 80, and bounds two deviations away.
 	if len(together) != len(seen) || len(seen) < keys*8/10 || alone > keys/4 {
 		t.Errorf("%d keys are alerted together, %d on one host that sees everything, %g on each alone", len(together), len(seen), alone)

@@ -75,7 +75,7 @@ func column(tb testing.TB, b *report.Body, table, query, name string) float64 {
 	return 0
 }
 
-// scans is one packet after the other from keys sources in turn, each to destinations and ports that no packet had before.
+// scans is a packet from each of keys sources in turn, each to new destinations and ports.
 type scans struct {
 	keys, each, sent int
 	gap              int64

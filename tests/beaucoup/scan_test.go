@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// refused scans: every SYN from a port of its own to another port, each answered by RST.
+// refused scans: every SYN from another port to another port, each answered by RST.
 type refused struct{ scans, each, sent int }
 
 // Next implements traffic.Model.
@@ -31,7 +31,7 @@ func (s *refused) Next(p *packet.Packet) bool {
 	return true
 }
 
-// Who scans is named, and not who is scanned, although replies go to as many ports as the scanner has used.
+// The scanner is named, and not the scanned host, although replies go to as many ports as the scanner has used.
 func TestRepliesToAScanAreNoScan(t *testing.T) {
 	const scans = 20
 	for _, set := range []string{"six", "many"} {
@@ -50,7 +50,7 @@ func TestRepliesToAScanAreNoScan(t *testing.T) {
 	}
 }
 
-// An alert's count has its interval and its confidence, and the oracle says of every alert what the key had.
+// An alert's count has an interval and its confidence, and the oracle has the true count of every alert.
 func TestAlertsAreEnclosedAndJudged(t *testing.T) {
 	lines := replayed(t, traffic.Frames(&refused{scans: 40, each: 600}), session.Config{Seed: 5}, nil)
 	held, judged := 0, 0

@@ -29,7 +29,7 @@ func MustBuild(s *Spec) packet.Frame {
 }
 
 // writer appends headers front to back. Lengths and checksums depend on what follows, so each header leaves a
-// fix behind; they run from the inside out when everything is there.
+// fix afterwards; they run from the inside out when everything is written.
 type writer struct {
 	spec   *Spec
 	buf    []byte

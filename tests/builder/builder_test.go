@@ -90,7 +90,7 @@ func randomTransport(r *rand.Rand, p *packet.Packet) {
 	}
 }
 
-// What goes through Packer, a capture file and Decode comes out as it went in.
+// A packet is unchanged after Packer, a capture file and Decode.
 func TestRoundTrip(t *testing.T) {
 	seed := testutil.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -138,7 +138,7 @@ func checkCapture(t *testing.T, file io.Reader, sent []packet.Packet) {
 		}
 		reason := packet.Decode(&f, packet.DecodeOptions{}, &got)
 		got.Begin = 0 // of the payload, which is no field of a packet to be built: TestBegin
-		// what a pcap file does not keep
+		// not stored in a pcap file
 		got.Interface, got.Valid = want.Interface, got.Valid|want.Valid&packet.IsEgress
 		if reason != packet.Parsed || got != want {
 			t.Fatalf("packet %d: %v\n%+v, want\n%+v", i, reason, got, want)

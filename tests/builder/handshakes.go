@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Handshakes is a capture of n TCP handshakes, one a millisecond, of which number i takes 1 + i % 100 ms.
+// Handshakes is a capture of n TCP handshakes, one per millisecond, of which number i takes 1 + i % 100 ms.
 func Handshakes(t testing.TB, n int) []byte {
 	t.Helper()
 	const ms = 1_000_000

@@ -275,7 +275,7 @@ func (t *template) sum(p *packet.Packet) {
 	binary.BigEndian.PutUint16(l4[field:], value)
 }
 
-// sumField is where the transport's checksum stands, 0 when it has none, and the protocol in the pseudo header.
+// sumField is the offset of the transport's checksum, 0 if it has none, and the protocol in the pseudo header.
 func sumField(p *packet.Packet) (field int, proto uint8) {
 	switch {
 	case p.Has(packet.TCP):

@@ -46,7 +46,7 @@ func (w *PcapWriter) Write(f *packet.Frame) error {
 	return nil
 }
 
-// Close writes what is buffered.
+// Close writes buffered data.
 func (w *PcapWriter) Close() error {
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("write capture: %w", err)

@@ -1,5 +1,5 @@
 // Package builder makes frames: any combination of headers from a Spec, and plain packets in bulk from
-// packet.Packet through a Packer (several million a second). Payload bytes that nobody looks at are left out: the
+// packet.Packet through a Packer (several million a second). Payload bytes that are never read are left out: the
 // frame is then what a capture with a snap length would hold, and Frame.Len says what was on the wire.
 package builder
 
@@ -10,10 +10,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// ErrSpec says that a Spec describes no packet.
+// ErrSpec is wrapped if a Spec describes no packet.
 var ErrSpec = errors.New("no packet can look like that")
 
-// Protocol numbers of what a Spec can hold.
+// Protocol numbers of a Spec.
 const (
 	ProtoHopByHop    = 0
 	ProtoICMP        = 1
@@ -58,7 +58,7 @@ type Spec struct {
 	Outer *Outer // a tunnel around everything below
 	IP    IP
 
-	// At most one of these; without any, Proto says what the payload is.
+	// At most one of these; without any, Proto is the protocol of the payload.
 	TCP   *TCP
 	UDP   *UDP
 	Echo  *Echo
@@ -84,7 +84,7 @@ type IP struct {
 	Src, Dst netip.Addr
 	TOS, TTL uint8 // TTL 0: 64
 	ID       uint16
-	// Fragment: offset in bytes, a multiple of 8. IPv6 gets a fragment header, behind Extensions.
+	// Fragment: offset in bytes, a multiple of 8. IPv6 gets a fragment header, after Extensions.
 	Offset        int
 	MoreFragments bool
 	DontFragment  bool
@@ -95,7 +95,7 @@ type IP struct {
 	ZeroLength bool
 }
 
-// Extension is an extension header; Body is what stands behind its first two bytes, filled up with zeros.
+// Extension is an extension header; Body is what follows its first two bytes, padded with zeros.
 type Extension struct {
 	Proto uint8
 	Body  []byte

@@ -70,7 +70,7 @@ func (w *writer) echo(e *Echo) {
 	w.sum(pos, 2, proto, w.spec.Checksums)
 }
 
-// sum arranges for the transport's checksum at pos+field, once everything behind is there. It belongs to the inner
+// sum arranges for the transport's checksum at pos+field, once everything after it is written. It belongs to the inner
 // addresses; tunnels leave theirs 0.
 func (w *writer) sum(pos, field int, proto uint8, wanted bool) {
 	if !wanted {

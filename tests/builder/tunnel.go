@@ -9,7 +9,7 @@ const (
 	portGENEVE = 6081
 )
 
-// outer writes a tunnel's headers up to where the inner IP header begins.
+// outer writes a tunnel's headers up to the inner IP header.
 func (w *writer) outer(o *Outer) error {
 	proto, err := o.proto(w.spec)
 	if err != nil {

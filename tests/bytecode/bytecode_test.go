@@ -31,7 +31,7 @@ func TestBatches(t *testing.T) {
 		next := 0
 		for _, b := range Batches(n) {
 			if b[0] != next || b[1]-b[0] > Room || b[1] <= b[0] {
-				t.Errorf("%d: batch %v begins after %d", n, b, next)
+				t.Errorf("%d: batch %v starts after %d", n, b, next)
 			}
 			next = b[1]
 		}
@@ -62,8 +62,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// The same algorithm several times in one chain: each has its own registers and parameters, and what it says is what it
-// says alone.
+// The same algorithm several times in one chain: each has its own registers and parameters, and its report is that of
+// the algorithm alone.
 func TestReplay(t *testing.T) {
 	testutil.NeedRoot(t)
 	run := func(layouts ...string) []string {
@@ -95,7 +95,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Programs that are loaded once say of every stream what they say when they are loaded for it: windows, second passes and what is
+// Programs that are loaded once report the same for every stream as when they are loaded for it: windows, second passes and what is
 // matched across windows included, and numbers of packets; on whichever core.
 func TestRepeated(t *testing.T) {
 	testutil.NeedRoot(t)

@@ -21,7 +21,7 @@ type Config struct {
 }
 
 // Replay runs frames through the bytecode of up to Room configurations at once: one parse, one chain, a line for each
-// in the order of configs. The same algorithm may be there many times, each with registers of its own.
+// in the order of configs. The same algorithm may occur many times, each with separate registers.
 func Replay(ctx context.Context, source capture.Source, seed uint64, configs []Config) ([]report.Line, error) {
 	return ReplayWith(ctx, source, session.Config{Seed: seed}, configs)
 }
@@ -78,7 +78,7 @@ func (r *Repeated) Replay(ctx context.Context, seed uint64, source capture.Sourc
 // Close frees the programs.
 func (r *Repeated) Close() error { return r.session.Close() }
 
-// Room is how many configurations one chain takes.
+// Room is the maximum of configurations in a chain.
 const Room = maps.ChainSlots
 
 // Batches cuts n configurations into as few chains as possible of about the same length: [from, to).
@@ -91,7 +91,7 @@ func Batches(n int) [][2]int {
 	return list
 }
 
-// choose makes the algorithms of a chain. An instance finds its registers by name, so each gets a name of its own.
+// choose makes the algorithms of a chain. An instance finds its registers by name, so each gets a unique name.
 func choose(configs []Config) ([]session.Selected, error) {
 	list := make([]session.Selected, 0, len(configs))
 	for n, c := range configs {

@@ -33,7 +33,7 @@ func Parallel(ctx context.Context, n int, task func(ctx context.Context, i int) 
 	return context.Cause(ctx)
 }
 
-// hand gives out the numbers of the tasks.
+// hand distributes the numbers of the tasks.
 func hand(ctx context.Context, n int, next chan<- int) {
 	defer close(next)
 	for i := range n {

@@ -51,11 +51,11 @@ func disturb(t *testing.T, coordinators int) *disturbance {
 	d.began = time.Now()
 	d.sent = begin(floods)
 	first := d.named(d.began)
-	t.Logf("the flood is named by the window that ends %v behind its first packet, %v behind it: %+v", first.end().Sub(d.began), time.Since(d.began), first.Report.Top)
+	t.Logf("the flood is named by the window that ends %v after its first packet, %v after it: %+v", first.end().Sub(d.began), time.Since(d.began), first.Report.Top)
 	return d
 }
 
-// address gives the far host the light flow's, too.
+// address assigns the light flow's address, too, to the far host.
 func (d *disturbance) address(name string, handle *netlink.Handle) {
 	d.t.Helper()
 	link, err := handle.LinkByName(name)
@@ -87,7 +87,7 @@ func (d *disturbance) named(since time.Time) (first answer) {
 	return first
 }
 
-// during does something, waits until all agents are answered since it was healed, and then for the flood to be named.
+// during runs a disturbance, waits until all agents have an answer since its end, and then for the flood to be named.
 func (d *disturbance) during(what string, do func()) {
 	d.t.Helper()
 	began := time.Now()
@@ -111,7 +111,7 @@ func (d *disturbance) during(what string, do func()) {
 		healed.Sub(back).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
 }
 
-// leader is who puts windows together.
+// leader is the coordinator that merges windows.
 func (d *disturbance) leader() (leads int) {
 	d.t.Helper()
 	d.await("a leader", func() bool {
@@ -167,7 +167,7 @@ func (d *disturbance) rejoin(n int) {
 	})
 }
 
-// cutOff takes the network away from some hosts.
+// cutOff disconnects some hosts from the network.
 func (d *disturbance) cutOff(cut time.Duration, some ...int) {
 	d.during(fmt.Sprintf("%d hosts cut off for %v", len(some), cut), func() {
 		for _, n := range some {
@@ -198,7 +198,7 @@ func (d *disturbance) calm() {
 	}
 }
 
-// judge holds every answer against what hosts have written themselves, and says in how many windows nothing was lost.
+// judge compares every answer with the hosts' own files, and returns in how many windows nothing was lost.
 func (d *disturbance) judge() (whole int) {
 	d.t.Helper()
 	var reported, arrived, late, messages, ring, missing, behind uint64
@@ -211,7 +211,7 @@ func (d *disturbance) judge() (whole int) {
 	windows, named, inside, short, come := 0, 0, 0, 0, false
 	for _, a := range d.answers() {
 		windows++
-		come = come || a.Hosts.Merged+a.Hosts.Missing == hosts // one that has never come is not missed
+		come = come || a.Hosts.Merged+a.Hosts.Missing == hosts // one that has never arrived is not missed
 		arrived += a.Report.Reports
 		late, messages, missing, behind = late+a.Lost["reports_late"], messages+a.Lost["messages"], missing+a.Lost["hosts_missing"], behind+a.Lost["windows_late"]
 		for _, e := range a.Report.Top {
@@ -238,31 +238,31 @@ func (d *disturbance) judge() (whole int) {
 	for _, c := range d.coordinators {
 		for line := range strings.Lines(c.said()) {
 			if _, who, ok := strings.Cut(line, "an elephant: "); ok && !strings.HasPrefix(who, "["+d.flood+"]") {
-				d.t.Errorf("%s says: %s", c.name, line)
+				d.t.Errorf("log of %s: %s", c.name, line)
 			}
 		}
 	}
 	d.t.Logf("%d windows, %d of them without a host, name the flood %d times; %d of %d whole ones have the truth within their bounds", windows, short, named, inside, whole)
-	d.t.Logf("hosts say %d reports: %d arrived in time, %d were counted as late, %d were lost in hosts' rings; %d messages were lost; hosts were missing %d times, %d windows came late",
+	d.t.Logf("hosts sent %d reports: %d arrived in time, %d were counted as late, %d were lost in hosts' rings; %d messages were lost; hosts were missing %d times, %d windows were late",
 		reported, arrived, late, ring, messages, missing, behind)
 	if short > 0 && missing+behind == 0 {
-		d.t.Errorf("%d windows lack a host, and none is said to be missing or late", short)
+		d.t.Errorf("%d windows lack a host, and none is reported as missing or late", short)
 	}
 	if misses := whole - inside; misses > 2+whole/8 { // a twentieth may miss
 		d.t.Errorf("%d of %d windows have the truth within their bounds", inside, whole)
 	}
 	known := arrived + late + ring
-	room := uint64(d.kills) * killedWindow // what an agent had written of its last window, or said of it, is not known
+	room := uint64(d.kills) * killedWindow // what an agent wrote of its last window, or sent of it, is not known
 	if messages > 0 {
-		d.t.Errorf("%d messages are said to be lost: agents had room for all", messages)
+		d.t.Errorf("%d messages are reported as lost: agents had space for all", messages)
 	}
 	if known > reported+room || reported > known+room {
-		d.t.Errorf("hosts say %d reports, and %d arrived or are counted as lost, give or take %d", reported, known, room)
+		d.t.Errorf("hosts sent %d reports, and %d arrived or are counted as lost, within %d", reported, known, room)
 	}
 	return whole
 }
 
-// killedWindow is how many reports an agent that is killed may have said and not written, or written and not said: a window's and the beginning of the next
+// killedWindow is how many reports a killed agent may have sent and not written, or written and not sent: those of a window and of the start of the next
 // one's, in bundles of threshold/20/4 observers, each of which is reported with probability 1/4, and the finer ones of the beginning.
 const killedWindow = 60
 
@@ -282,8 +282,8 @@ func (d *disturbance) undisturbed(a answer) bool {
 }
 
 // Four hosts, each in a namespace with the real agent, and the real coordinator over mutual TLS. A flood to one address passes all of them, at
-// each of them below the threshold: the coordinator names it within two windows, and nobody else. Then the coordinator and an agent are killed
-// in the middle of it: it is named again, and what is lost is counted.
+// each of them below the threshold: the coordinator names it within two windows, and nothing else. Then the coordinator and an agent are killed
+// meanwhile: it is named again, and losses are counted.
 func TestFloodOverFourHosts(t *testing.T) {
 	d := disturb(t, 1)
 	d.coordinatorKilled(0)
@@ -292,7 +292,7 @@ func TestFloodOverFourHosts(t *testing.T) {
 	d.judge()
 }
 
-// The same again and again, each disturbance with hosts of its own, so that all reports are accounted for unless an agent has taken some with it.
+// The same repeatedly, each disturbance with hosts of its own, so that all reports are accounted for except those lost with a killed agent.
 func TestFloodDisturbed(t *testing.T) {
 	if os.Getenv("XDPMON_FLEET_RUNS") == "" {
 		t.Skip("make fleet")

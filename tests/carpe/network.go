@@ -1,5 +1,5 @@
 // Package carpe runs Carpe as a whole: data planes of many hosts with their userspace halves, and the coordinator's part, in one process and
-// one clock. What is said goes by hand, and is counted.
+// one clock. Messages are passed by the test, and counted.
 package carpe
 
 import (
@@ -83,7 +83,7 @@ func (n *Network) host(number int, s session.Selected, seed uint64) (*host, erro
 // Give a host a packet.
 func (n *Network) Give(host int, f *packet.Frame) error { return n.hosts[host].feed.Feed(f) }
 
-// Talk carries what there is to be said, as agents do ten times a second. now is ns since 1970.
+// Talk delivers pending messages, as agents do ten times a second. now is ns of Unix time.
 func (n *Network) Talk(now int64) error {
 	for _, h := range n.hosts {
 		if err := h.feed.Flush(); err != nil {
@@ -103,13 +103,13 @@ func (n *Network) Talk(now int64) error {
 			}
 		}
 	}
-	for _, told := range n.Coordinator.Send(now) {
-		n.Down += len(told.Data)
+	for _, message := range n.Coordinator.Send(now) {
+		n.Down += len(message.Data)
 		for _, h := range n.hosts {
-			if h.name != told.Host {
+			if h.name != message.Host {
 				continue
 			}
-			if err := h.instance.(algo.Messenger).Receive(told.Data); err != nil {
+			if err := h.instance.(algo.Messenger).Receive(message.Data); err != nil {
 				return err
 			}
 		}
@@ -117,10 +117,10 @@ func (n *Network) Talk(now int64) error {
 	return nil
 }
 
-// Begin says where windows begin: at a whole number of them.
+// Begin sets the start of windows: an integer multiple of their length.
 func (n *Network) Begin(epoch uint64) error {
 	n.epoch = epoch
-	for _, h := range n.hosts { // what they began with was another one
+	for _, h := range n.hosts { // the first one was another
 		if _, err := h.read(report.Window{}); err != nil {
 			return err
 		}

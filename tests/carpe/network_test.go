@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { testutil.Main(m) }
 
 const window = 2 * time.Second
 
-// Flows that are spread over hosts, each light at every one of them, are found by their sum; those of half the threshold are not. Hosts say hello
-// once a group, and learn how many they are.
+// Flows over several hosts, light on each of them, are found by their sum; those of half the threshold are not. Hosts send a hello
+// once per group, and are sent the number of observers.
 func TestSpreadFlows(t *testing.T) {
 	testutil.NeedRoot(t)
 	const hosts, flows, heavy = 4, 60, 2400

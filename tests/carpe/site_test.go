@@ -93,7 +93,7 @@ instances: [{name: edge, interfaces: [%s], hook: tc, direction: egress, shared: 
 `, strings.Join(servers, ", "), name, s.at(name), s.file(name+".plan"), s.file(name+".sock"), s.file(name+".jsonl"), s.networks[n].A.Interface)))
 }
 
-// at says where a name's keys are.
+// at is the folder of a name's keys.
 func (s *site) at(name string) string {
 	return fmt.Sprintf("{ca: %[1]s/keys/ca.crt, certificate: %[1]s/keys/%[2]s.crt, key: %[1]s/keys/%[2]s.key}", s.dir, name)
 }
@@ -160,7 +160,7 @@ func (p *process) again() {
 	}
 }
 
-// kill says nothing to it.
+// kill kills it without notice.
 func (p *process) kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -178,7 +178,7 @@ func (p *process) said() string {
 	return string(text)
 }
 
-// ask reads /healthz; false where nobody answers.
+// ask reads /healthz; false if there is no answer.
 func (p *process) ask(into any) bool {
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.file(p.name+".sock"))
@@ -227,7 +227,7 @@ func (s *site) netlink(host *netns.Host) *netlink.Handle {
 	return h
 }
 
-// cut takes the way from a host to the coordinators away, or gives it back.
+// cut interrupts the path from a host to the coordinators, or restores it.
 func (s *site) cut(n int, away bool) {
 	s.t.Helper()
 	hub := s.netlink(s.hub)
@@ -278,7 +278,7 @@ type elephant struct {
 func (a answer) end() time.Time { return time.Unix(0, a.Window.End) }
 
 // answers are the coordinators', in the order of windows. One that was given twice, as its coordinator was killed before it took note of that, is
-// there once: what was counted since the state that the next one began with is in the later one.
+// there once: what was counted since the state with which the next one started is in the later one.
 func (s *site) answers() (all []answer) {
 	s.t.Helper()
 	at := map[int64]int{}
@@ -332,7 +332,7 @@ func (s *site) await(what string, ok func() bool) {
 	s.t.Fatalf("%s did not happen within %v", what, patience)
 }
 
-// begin sends floods until stop is called, which says how much each has sent.
+// begin starts floods until stop is called, which returns how much each has sent.
 func begin(floods []netnstest.Flood) (stop func() []uint64) {
 	var end atomic.Bool
 	sent := make([]chan uint64, len(floods))

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { testutil.Main(m) }
 
 const (
-	start = int64(1<<32 + 1<<30) // a whole number of every tick, and none of a turn of 16 bits of them
+	start = int64(1<<32 + 1<<30) // a multiple of every tick, and not of a period of 16 bits of them
 	apart = int64(1<<33 + 1<<31) // from one case to the next
 	msec  = int64(1e6)
 )
@@ -37,15 +37,15 @@ func number(t *testing.T, r algo.Result, name string) float64 {
 	return 0
 }
 
-// A request's insertions may be another core's: then the tag is another's, or the number is of an insertion that is yet to come.
-// Its answer counts as one that survived nothing, whatever stands there: had it survived 1,000 insertions into 256 slots, it would
-// stand for 50.
+// A request's insertions may be another core's: then the tag is another's, or the number is that of a future insertion.
+// Its answer counts with 0 survived insertions, whatever the word contains: with 1,000 survived insertions into 256 slots, it would
+// represent 50.
 func TestTornInsertions(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, c := range []struct {
 		name, inserts, survived string
 		set                     map[string]string
-		counted                 bool // the report says how many were torn
+		counted                 bool // the report contains the number of torn records
 	}{
 		{fridge.Name, "fridge_inserts", "fridge_survived", map[string]string{"fridges": "256@1", "legs": "false"}, true},
 		{rttarray.Name, "rtt_inserts", "rtt_survived", map[string]string{"entries": "256", "evict": "cascade", "stages": "1"}, false},
@@ -68,7 +68,7 @@ func TestTornInsertions(t *testing.T) {
 			r.Packets(t, traffic.SYN(start+msec, 1, true))
 			result := r.Window(t)
 			if got := number(t, result, "estimated"); number(t, result, "matched") != 1 || math.Abs(got/torn.stands-1) > 0.01 {
-				t.Errorf("%s, %s: %g answers that stand for %g, want 1 for %g", c.name, says, number(t, result, "matched"), got, torn.stands)
+				t.Errorf("%s, %s: %g answers that represent %g, want 1 for %g", c.name, says, number(t, result, "matched"), got, torn.stands)
 			}
 			if c.counted && (result.Lost["torn"] == 1) != torn.another {
 				t.Errorf("%s, %s: %d torn", c.name, says, result.Lost["torn"])
@@ -96,13 +96,13 @@ func TestStaleRecords(t *testing.T) {
 		at := start + int64(n)*apart
 		r.Packets(t, data(at, 1, 1000), data(at+c.after*tick, 2, 1000), data(at+max(0, c.after)*tick, 1, 1100))
 		if got := number(t, r.Window(t), "watched"); got != c.watched {
-			t.Errorf("another flow's packet %d ticks behind a record with T of 1000: %g packets of the record's flow are watched, want %g", c.after, got, c.watched)
+			t.Errorf("another flow's packet %d ticks after a record with T of 1000: %g packets of the record's flow are watched, want %g", c.after, got, c.watched)
 		}
 	}
 }
 
 // A packet below its flow's largest number is out of order within 3 ms (11,718 ticks), and so is one that another core had a little
-// before the largest came.
+// before the largest arrived.
 func TestLateByTicks(t *testing.T) {
 	testutil.NeedRoot(t)
 	const tick = 1 << 8
@@ -115,12 +115,12 @@ func TestLateByTicks(t *testing.T) {
 		r.Packets(t, data(at-msec, byte(n), 1000), data(at, byte(n), 1200), data(at+c.after*tick, byte(n), 1100))
 		result := r.Window(t)
 		if out, behind := number(t, result, "out_of_order"), number(t, result, "ooo_behind"); out != c.out || behind != c.behind {
-			t.Errorf("%d ticks behind the largest: %g out of order and %g too late, want %g and %g", c.after, out, behind, c.out, c.behind)
+			t.Errorf("%d ticks after the largest: %g out of order and %g too late, want %g and %g", c.after, out, behind, c.out, c.behind)
 		}
 	}
 }
 
-// An acknowledgement is told from its segment's up to 2^19 ticks; one that a core had a little before is one of no delay, and one
+// The delay of an acknowledgement is known up to 2^19 ticks; one that a core received slightly earlier has a delay of 0, and one
 // that is later is counted as such.
 func TestAcknowledgedByTicks(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -141,7 +141,7 @@ func TestAcknowledgedByTicks(t *testing.T) {
 	}
 }
 
-// What a request finds of its occurrence before may be another core's word: then nobody knows how long ago that was.
+// A request's earlier occurrence may be another core's word: then the time since it is not known.
 func TestTornRepetition(t *testing.T) {
 	testutil.NeedRoot(t)
 	for flip, want := range map[uint64]uint64{0: 1, 1: 0} {
@@ -151,12 +151,12 @@ func TestTornRepetition(t *testing.T) {
 		r.Put(t, "fridge_survived", slot, word^flip)
 		r.Packets(t, traffic.SYN(start+msec, 1, false))
 		if got := r.Sum(t, "fridge_repeats"); got != want {
-			t.Errorf("its word changed by %d: %d repetitions are told, want %d", flip, got, want)
+			t.Errorf("its word changed by %d: %d repetitions reported, want %d", flip, got, want)
 		}
 	}
 }
 
-// A record's words that another core has written meanwhile are compared with nothing, and are reported by nobody.
+// Words of a record that another core has written meanwhile are not compared or reported.
 func TestTornRecords(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, c := range []struct {

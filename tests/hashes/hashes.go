@@ -25,7 +25,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// multilinear begins with the multiplier at first; words come in pairs, and the last one may be alone.
+// multilinear starts with the multiplier at first; words are in pairs, and the last one may be alone.
 func (s *Seeded) multilinear(first int, words ...uint32) uint64 {
 	var halves [2]uint64
 	for lane := range halves {
@@ -51,7 +51,7 @@ func (s *Seeded) Key(words ...uint64) uint64 {
 	return Mix(s.multilinear(0, halves...))
 }
 
-// words of an address as they lie in memory, IPv4 behind its prefix.
+// words of an address in memory, IPv4 after its prefix.
 func words(addr netip.Addr) (a [4]uint32) {
 	b := addr.As16()
 	for n := range a {

@@ -93,7 +93,7 @@ func TestImportsRunOneWay(t *testing.T) {
 }
 
 // Files, metrics, store and page serve agents and coordinators alike, and import neither.
-func TestOutputsKnowNoService(t *testing.T) {
+func TestOutputsImportNoService(t *testing.T) {
 	found := 0
 	for _, p := range list(t) {
 		if !slices.ContainsFunc([]string{"userspace/outlet", "userspace/prom", "userspace/store", "userspace/feed", "userspace/report"},

@@ -25,7 +25,7 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// Child is a process that has said that it is ready.
+// Child is a process that has reported that it is ready.
 type Child struct {
 	Cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -86,7 +86,7 @@ func SeenBy(t testing.TB, inst *loader.Instance) uint64 {
 	return c.Seen
 }
 
-// Quiet keeps the kernel from answering the datagrams, which would be packets of its own.
+// Quiet keeps the kernel from answering the datagrams, which would add packets.
 func Quiet(t *testing.T) {
 	t.Helper()
 	for _, ns := range []string{"", "ip netns exec " + PeerNS + " "} {
@@ -114,7 +114,7 @@ func NothingLeft(t *testing.T, iface string) {
 
 func SayReady() { os.Stdout.WriteString("ready\n") }
 
-// Journal collects what a manager says and does.
+// Journal collects the log of a service manager.
 type Journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -144,10 +144,10 @@ func (j *Journal) Wait(t *testing.T, want string) {
 	select {
 	case got := <-j.Moved:
 		if got != want {
-			t.Fatalf("got %q, want %q; said\n%s", got, want, j.Text())
+			t.Fatalf("got %q, want %q; log:\n%s", got, want, j.Text())
 		}
 	case <-time.After(Patience):
-		t.Fatalf("nothing happened, want %q; said\n%s", want, j.Text())
+		t.Fatalf("nothing happened, want %q; log:\n%s", want, j.Text())
 	}
 }
 
@@ -185,7 +185,7 @@ func FridgeObject(t *testing.T, n uint32) []loader.Object {
 	return []loader.Object{{Name: "fridge", Spec: spec}}
 }
 
-// DropAllCaps takes every capability from all threads of this process.
+// DropAllCaps drops all capabilities of all threads of this process.
 func DropAllCaps(t *testing.T) {
 	t.Helper()
 	var data [2]unix.CapUserData

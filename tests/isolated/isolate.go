@@ -19,12 +19,12 @@ import (
 // Tests that attach run in a process of their own, in a network and a mount namespace of their own: whatever they
 // do, and however they end, nothing of it remains on this machine.
 
-// Patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+// Patience is the timeout of what happens soon, even on a busy machine: only failures take so long.
 const Patience = time.Minute
 
 const IsolatedEnv = "XDPMON_TEST_ISOLATED"
 
-// Isolated returns true in the process that is to run the test. In the outer one it runs that process and passes
+// Isolated returns true in the process that runs the test. In the outer one it runs that process and passes
 // on how it ended.
 func Isolated(t *testing.T) bool {
 	t.Helper()
@@ -56,7 +56,7 @@ func report(t *testing.T, out string, err error) {
 	}
 }
 
-// ownMounts gives the process its own /sys (which shows the network namespace it was mounted from) and /run (where named
+// ownMounts gives the process its own /sys (which shows the network namespace of its mount) and /run (with named
 // namespaces live).
 func ownMounts(t *testing.T) {
 	t.Helper()
@@ -164,7 +164,7 @@ func UntilKilled() error {
 	}
 }
 
-// Main runs the tests of a package, or what a child process is to do. It fails the package when its tests leave descriptors or
+// Main runs the tests of a package, or the function of a child process. It fails the package when its tests leave descriptors or
 // goroutines, in the processes that isolated starts too.
 func Main(m *testing.M) {
 	args := strings.Fields(os.Getenv(helperEnv))
@@ -179,7 +179,7 @@ func Main(m *testing.M) {
 	os.Exit(0)
 }
 
-// HelperProcess prepares a child process; it says "ready" on its output when it is.
+// HelperProcess prepares a child process; it prints "ready" when it is.
 func HelperProcess(format string, args ...any) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), helperEnv+"="+fmt.Sprintf(format, args...))

@@ -17,8 +17,8 @@ type piece struct {
 	flags     uint8
 }
 
-// told is a flow and what it lost, in bytes.
-type told struct {
+// lossCase is a flow and what it lost, in bytes.
+type lossCase struct {
 	name   string
 	six    bool
 	pieces []piece
@@ -27,8 +27,8 @@ type told struct {
 
 const ms = 1000 // us
 
-// tolds: 100 bytes a packet where nothing else is said.
-var tolds = []told{
+// 100 bytes a packet unless stated otherwise.
+var losses = []lossCase{
 	{name: "in order", pieces: []piece{{1, 0, 100, 1, 0}, {1, 100, 100, 2, 0}, {1, 200, 100, 3, 0}}},
 	{name: "one counter for all destinations", pieces: []piece{{1, 0, 100, 1, 0}, {1, 100, 100, 31, 0}, {1, 200, 100, 40, 0}, {1, 300, 100, 77, 0}}},
 	{name: "lost", pieces: []piece{{1, 0, 100, 1, 0}, {1, 200, 100, 3, 0}, {1, 300, 100, 4, 0}}, lost: 100},
@@ -53,7 +53,7 @@ var tolds = []told{
 	{name: "handshake and end", pieces: []piece{{1, 0, 0, 0, packet.SYN}, {1, 1, 100, 3, 0}, {1, 101, 0, 4, packet.FIN}, {1, 102, 0, 5, 0}}},
 }
 
-func (c told) frames(n int) (frames []packet.Frame) {
+func (c lossCase) frames(n int) (frames []packet.Frame) {
 	at := int64(n+1) * 1e9
 	for _, p := range c.pieces {
 		at += p.after * 1000
@@ -67,22 +67,22 @@ func (c told) frames(n int) (frames []packet.Frame) {
 	return frames
 }
 
-// The default's rule, packet for packet: what the sequence leaves out is lost, unless the packet itself comes late; a
-// repetition gives nothing back, and the identifications of other packets of the host are nothing.
+// The default's rule, packet for packet: gaps of the sequence are lost, unless the packet itself arrives late; a
+// repetition subtracts nothing, and the identifications of other packets of the host have no effect.
 func TestLossOfBytes(t *testing.T) {
 	var all []packet.Frame
-	for n, c := range tolds {
+	for n, c := range losses {
 		all = append(all, c.frames(n)...)
 	}
 	line := ordered(t, &built{frames: all}, session.Config{Seed: 5}, map[string]string{"stat": "loss"})
 	got, truth := listed(t, &line.Report, "loss"), listed(t, line.Truth, "loss")
-	for n, c := range tolds {
+	for n, c := range losses {
 		name := flowName{"10.77.0.1", "10.77.0.2", int64(20000 + n), int64(80)}
 		if c.six {
 			name = flowName{"2001:db8::1", "2001:db8::2", int64(20000 + n), int64(80)}
 		}
 		if got[name] != c.lost || truth[name] != c.lost {
-			t.Errorf("%s: %g bytes lost, the oracle says %g, want %g", c.name, got[name], truth[name], c.lost)
+			t.Errorf("%s: %g bytes lost, the oracle has %g, want %g", c.name, got[name], truth[name], c.lost)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func gaps(tb testing.TB, core, flow int) (frames [][]byte, lost float64) {
 			lost++
 		}
 	}
-	return frames, lost - 1 // nothing comes behind the last gap
+	return frames, lost - 1 // nothing arrives after the last gap
 }
 
 // Every core adds to the same sums, rows and filter at the same time, and some flows share cells: no addition is

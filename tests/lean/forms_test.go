@@ -2,7 +2,7 @@ package lean
 
 import "testing"
 
-// The paper's own forms answer too: their candidates have no finished event to tell of.
+// The paper's own forms also give answers: their candidates have no finished events.
 func TestPapersForms(t *testing.T) {
 	for _, set := range []map[string]string{{"stat": "latency", "latency": "signed"}, {"stat": "loss", "loss": "walk"}} {
 		o := small(6)

@@ -27,8 +27,8 @@ const (
 	connections = 20
 	firstPort   = 21000
 	slow        = firstPort + 4  // 40 ms more for every packet
-	lossy       = firstPort + 11 // one data packet in 25 never comes
-	disordered  = firstPort + 17 // one data packet in 20 comes 2 ms late
+	lossy       = firstPort + 11 // one data packet in 25 is lost
+	disordered  = firstPort + 17 // one data packet in 20 arrives 2 ms late
 	message     = 28_000         // bytes: twenty segments
 	pace        = 150 * time.Millisecond
 	liveWindow  = 8 * time.Second
@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 	t.Error(strings.Join(wrong, "; "))
 }
 
-// named says what was not named first in one window.
+// named returns what was not named first in one window.
 func named(t *testing.T) (wrong []string) {
 	t.Helper()
 	network := netnstest.New(t, netns.Options{Middle: netns.Emulator, Link: emulator.Options{Seed: 1,
@@ -166,7 +166,7 @@ type attached struct {
 	says   bytes.Buffer
 }
 
-// attach returns when the programs see packets.
+// attach returns when the programs receive packets.
 func attach(t *testing.T, network *netns.Topology) *attached {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "xdpmon")

@@ -43,7 +43,7 @@ func numbered(port uint16, rtp bool, ids []uint16) (frames []packet.Frame) {
 	return frames
 }
 
-// The rule, packet for packet: a gap counts from the third packet in a row on, what comes late gives it back, a copy is nothing,
+// The rule, packet for packet: a gap counts from the third packet in a row on, a late packet subtracts it, a copy has no effect,
 // a jump or a constant never counts, numbers wrap. IPv4's identification and RTP's number alike.
 func TestIdentifiers(t *testing.T) {
 	cases := []struct {
@@ -71,7 +71,7 @@ func TestIdentifiers(t *testing.T) {
 		for n, c := range cases {
 			name := flowName{"10.77.0.1", "10.77.0.2", int64(20000 + n), int64(5004)}
 			if got[name] != c.lost || truth[name] != c.lost {
-				t.Errorf("%s, %s: %g lost, the oracle says %g, want %g", id, c.name, got[name], truth[name], c.lost)
+				t.Errorf("%s, %s: %g lost, the oracle has %g, want %g", id, c.name, got[name], truth[name], c.lost)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestTopFlows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, line := range through(t, small(1), c.window, c.set) {
 				if line.Window.Last && c.window > 0 {
-					continue // the ACKs behind the last window
+					continue // the ACKs after the last window
 				}
 				for _, table := range line.Report.Tables {
 					if recall := number(t, line.Error, table.Name+".recall"); recall < 0.82 {

@@ -65,7 +65,7 @@ func train(us int64, n int, gap int64) (list []segment) {
 	return list
 }
 
-// shifted are the segments at another time: a copy is told as long as no other flow comes between it and its packet.
+// shifted are the segments at another time: a copy is recognized as long as no other flow is between it and its packet.
 func shifted(segments []segment, us int64) (list []segment) {
 	for _, s := range segments {
 		s.us += us
@@ -79,7 +79,7 @@ func sources(n int) [2]netip.Addr {
 	return [2]netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(n), 1}), netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 1, byte(n), 15: 1})}
 }
 
-// What is late, what is sent again, and what is neither: by the data plane and by the oracle, over IPv4 and IPv6, alone and
+// Late packets, retransmissions, and neither: by the data plane and by the oracle, over IPv4 and IPv6, alone and
 // both together, and with hashes that a switch computes. An IPv6 packet has no identification, and none of the cases needs it.
 func TestWhatIsLateAndWhatIsSentAgain(t *testing.T) {
 	for _, set := range []map[string]string{{}, {"stat": "ooo"}, {"stat": "retrans"}, {"ooo": "misra-gries"}, {"hash": "crc"}} {

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// lateFlows are trains of 60 packets, 400 us apart, of which one in the middle comes late by a random time.
+// lateFlows are trains of 60 packets, 400 us apart, of which one in the middle is late by a random time.
 func lateFlows(rng *rand.Rand, n int, low, high int64) (packets []packet.Packet) {
 	for i := range n {
 		segments := train(int64(i)*50_000, 60, 400)
@@ -31,8 +31,8 @@ func lateFlows(rng *rand.Rand, n int, low, high int64) (packets []packet.Packet)
 }
 
 // A packet is sent again when its place was passed more than 3 ms before. The cuts of a record are never younger than that,
-// and by their construction (T, P and C, each a window apart) hold all that is older than three windows and three ticks:
-// what is late by 3 ms is never called sent again, what is late by 9.3 ms always, of flows that have a record.
+// and by their construction (T, P and C, each a window apart) contain all that is older than three windows and three ticks:
+// a delay of 3 ms is never counted as a retransmission, one of 9.3 ms always, of flows that have a record.
 func TestLatenessThatCounts(t *testing.T) {
 	const flows = 400
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -45,7 +45,7 @@ func TestLatenessThatCounts(t *testing.T) {
 			t.Errorf("late by %d to %d us: %g sent again, want %g", c.low, c.high, got, c.want)
 		}
 		if got := count(t, l.Truth, "all_again"); got != c.want {
-			t.Errorf("late by %d to %d us: the oracle says %g, want %g", c.low, c.high, got, c.want)
+			t.Errorf("late by %d to %d us: the oracle has %g, want %g", c.low, c.high, got, c.want)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestFindsTheWorst(t *testing.T) {
 }
 
 // Every flow of a real capture with ten or more events is listed, in the order of the oracle: of two such flows whose true
-// counts differ the larger one stands first.
+// counts differ the larger one is first.
 func TestCapturesAgreeWithOracle(t *testing.T) {
 	for _, name := range []string{"web_reordered.pcap", "laptop_wan_300s.pcap", "speedtest_server.pcap", "composite_120s.pcap"} {
 		src, err := capture.OpenAll([]string{testutil.Trace(t, name)}, nil)

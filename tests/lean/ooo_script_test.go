@@ -19,7 +19,7 @@ import (
 
 // segment is one packet of a flow; seq is relative to the flow's first number.
 type segment struct {
-	us      int64 // microseconds since the flow began
+	us      int64 // microseconds since the start of the flow
 	seq     uint32
 	payload uint32
 	flags   uint8

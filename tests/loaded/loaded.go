@@ -1,4 +1,4 @@
-// Package loaded loads one algorithm as attach does, but onto no interface: test runs are its packets, on as many cores
+// Package loaded loads one algorithm as attach does, but not onto an interface: test runs are its packets, on as many cores
 // as like.
 package loaded
 
@@ -15,14 +15,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Algorithm is what a test holds of it.
+// Algorithm is an algorithm under test.
 type Algorithm struct {
 	Loaded   *loader.Instance
 	Instance algo.Instance
-	Entry    *ebpf.Program // begins the chain
+	Entry    *ebpf.Program // start of the chain
 }
 
-// Load loads a registered algorithm with these parameters and seed 1. It goes with the test.
+// Load loads a registered algorithm with these parameters and seed 1. It is closed with the test.
 func Load(t *testing.T, name string, set map[string]string) Algorithm {
 	t.Helper()
 	a := load(t, name, set, false)
@@ -72,7 +72,7 @@ func bind(t *testing.T, inst *loader.Instance, name string, to algo.Instance) {
 // Cores is how many send at the same time.
 func Cores() int { return max(2, runtime.NumCPU()) }
 
-// AllCores sends at the same time from all cores, each the packets of its flows by turns: frames(core)[flow][n].
+// AllCores sends from all cores at the same time, each the packets of its flows in turn: frames(core)[flow][n].
 func (a Algorithm) AllCores(t *testing.T, frames func(core int) [][][]byte) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Replayed is an algorithm that sees packets one by one, at the times that they bear. A test may look into its registers between
+// Replayed is an algorithm that processes packets one by one, at their times. A test may read its registers between
 // two of them, and write there what another core would have written.
 type Replayed struct {
 	Algorithm
@@ -31,7 +31,7 @@ func Replay(t *testing.T, name string, set map[string]string) *Replayed {
 	return r
 }
 
-// Packets lets the algorithm see these.
+// Packets replays these.
 func (r *Replayed) Packets(t *testing.T, list ...packet.Packet) {
 	t.Helper()
 	for n := range list {

@@ -140,7 +140,7 @@ ALGORITHM(scatter)
 	phv->carry[0] = scattered(phv);
 }
 
-/* One word of a MiB at a place that the address says: what any lookup among 100,000 scattered values takes at least. */
+/* One word of a MiB at an index from the address: the minimum cost of any lookup among 100,000 scattered values. */
 TABLE(micro_words, __u64, 1 << 17);
 
 ALGORITHM(scatter_word)
@@ -151,7 +151,7 @@ ALGORITHM(scatter_word)
 		phv->carry[0] = *word;
 }
 
-/* Two, of which the first says where the second is: what a lookup of two steps takes at least. */
+/* Two words, of which the first is the index of the second: the minimum cost of a lookup of two steps. */
 TABLE(micro_more, __u64, 1 << 17);
 
 ALGORITHM(scatter_words)
@@ -171,7 +171,7 @@ ALGORITHM(prefix_table)
 	phv->carry[0] = prefix_find(&micro_prefixes, prefix_head(&micro_prefixes), 0, (__u64)scattered(phv) << 32, 0);
 }
 
-/* Clients as they come. */
+/* Clients in order of arrival. */
 ALGORITHM(prefix_near)
 {
 	phv->carry[0] = prefix_find(&micro_prefixes, prefix_head(&micro_prefixes), 2, (__u64)client(phv) << 32, 0);
@@ -293,7 +293,7 @@ struct {
 	__uint(max_entries, 262144);
 } naive_flow_map SEC(".maps");
 
-/* A bound on memory: whoever was not seen for longest makes room. */
+/* A bound on memory: the entry that was unused for longest is replaced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, struct flow_key);

@@ -1,4 +1,4 @@
-// Package micro holds the benchmark's yardsticks: algorithms that do one thing, and what one writes first on a host.
+// Package micro holds the benchmark's reference programs: algorithms that do one thing, and what one would write first on a host.
 package micro
 
 import (

@@ -13,19 +13,19 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Batch is how many packets go to the kernel in one call, of each hook in turn. Slow packets have to be few.
+// Batch is the number of packets in one system call, of each hook in turn. Slow packets have to be few.
 type Batch struct {
 	XDP uint32
 	TC  int
 }
 
-// Fast and Slow batches take a core some ten milliseconds, if a packet takes 0.1 or some ten microseconds.
+// Fast and Slow batches take some ten milliseconds of a core, if a packet takes 0.1 or some ten microseconds.
 var (
 	Fast = Batch{100_000, 500}
 	Slow = Batch{1000, 20}
 )
 
-// tcFrame is what goes through the TC entry program: a SYN.
+// tcFrame is the input of the TC entry program: a SYN.
 var tcFrame = builder.MustBuild(&builder.Spec{
 	IP:  builder.IP{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")},
 	TCP: &builder.TCP{SrcPort: 1, DstPort: 2, Flags: packet.SYN}, Time: 1,
@@ -42,7 +42,7 @@ type Flood struct {
 	end     func() error
 }
 
-// StartFlood loads what is needed and begins to send.
+// StartFlood loads the programs and starts to send.
 func StartFlood(inst *loader.Instance, opts Options, size Batch) (*Flood, error) {
 	m, err := New(opts)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *Flood) begin() {
 	go func() { f.done <- OnAll(0, f.work) }()
 }
 
-// Again stops and begins anew with other traffic.
+// Again stops and restarts with other traffic.
 func (f *Flood) Again(opts Options) error {
 	if err := f.end(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (f *Flood) work(int) error {
 			return err
 		}
 		for range f.size.TC {
-			// One run a call: the library does not repeat it, so that the number is exact.
+			// One run per call: the library does not repeat it, so that the number is exact.
 			if _, err := f.tc.Run(&ebpf.RunOptions{Data: tcFrame.Data, Repeat: 1}); err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func (f *Flood) work(int) error {
 	return nil
 }
 
-// ByTC is how many packets went the other way so far.
+// ByTC is the number of packets through TC so far.
 func (f *Flood) ByTC() uint64 { return f.byTC.Load() }
 
 // Stop waits for the last packet and returns what was sent over both hooks. It can be called again.

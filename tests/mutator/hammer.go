@@ -20,7 +20,7 @@ type HammerOptions struct {
 	Flows  uint32 // a power of two
 }
 
-// Hammer sends the sequence to an entry program that takes its time from the packets.
+// Hammer sends the sequence to an entry program that uses the packets' times.
 type Hammer struct {
 	*Mutator
 	opts  HammerOptions
@@ -95,7 +95,7 @@ func replayEntry(inst *loader.Instance) (*ebpf.Program, error) {
 	return coll.DetachProgram("chain_xdp_entry"), nil
 }
 
-// xdpContext is struct xdp_md as a test run takes it.
+// xdpContext is struct xdp_md in the form of a test run.
 type xdpContext struct {
 	Data, DataEnd, DataMeta, IngressIfindex, RxQueue, EgressIfindex uint32
 }
@@ -109,7 +109,7 @@ func (h *Hammer) Run(n uint32) error {
 	return judge(verdict, err)
 }
 
-// Length is the number of packets that were sent, and how often the cores took turns (about: nobody guards that).
+// Length is the number of packets sent, and about how often the cores alternated (not synchronized).
 func (h *Hammer) Length() (packets, turns uint64, err error) {
 	var s MutatorHammerSequence
 	if err := h.coll.Maps["hammer_sequences"].Lookup(uint32(0), &s); err != nil {

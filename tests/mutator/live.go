@@ -36,7 +36,7 @@ func (m *Mutator) Hold() (undo func() error, err error) {
 const liveBatch = 64
 
 // RunLive sends at least n packets of so many bytes through a device of the calling thread's network namespace, on the core that it is called on: the
-// kernel hands frames of a page pool to the device, as a driver does that forwards.
+// kernel passes frames of a page pool to the device, as a forwarding driver does.
 func (m *Mutator) RunLive(ifindex int, size int, n uint32) error {
 	frame := make([]byte, max(size, len(m.frame)))
 	copy(frame, m.frame)

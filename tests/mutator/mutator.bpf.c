@@ -247,7 +247,7 @@ SEC("tc") int mutate_tc(struct __sk_buff *skb)
 	return TC_ABORTED;
 }
 
-/* What stands behind the mutator when the mutator itself is measured. */
+/* The program after the mutator when the mutator itself is measured. */
 SEC("xdp.frags") int pass(struct xdp_md *ctx)
 {
 	return XDP_PASS;

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-// Traffic is what is sent.
+// Traffic is the kind of packets sent.
 type Traffic = MutatorTraffic
 
 // The kinds of traffic.
@@ -24,7 +24,7 @@ const (
 	Data       = MutatorTrafficTRAFFIC_DATA
 )
 
-// ErrTarget says that packets did not reach the program under test.
+// ErrTarget is returned if packets did not reach the program under test.
 var ErrTarget = errors.New("the program under test was not reached")
 
 // maxFlows leaves two bits of an address for the core.
@@ -35,7 +35,7 @@ type Options struct {
 	Shape   Shape
 	Traffic Traffic
 	Flows   uint32 // that rotate on each core; 100,000 if 0
-	// Apart gives every core flows of its own; otherwise all send the same ones.
+	// Apart gives every core separate flows; otherwise all send the same ones.
 	Apart bool
 	// Frozen sends the same handshakes in every rotation; otherwise sequence numbers are new.
 	Frozen bool
@@ -84,7 +84,7 @@ func (m *Mutator) Close() { m.coll.Close() }
 // Aim chooses the program under test, of XDP; nil is one that lets everything pass.
 func (m *Mutator) Aim(p *ebpf.Program) error { return m.aim(p, "mutate", "pass", "mutator_target") }
 
-// AimTC chooses one of TC, which sees the same packets as buffers of the kernel.
+// AimTC selects a program of TC, which receives the same packets as buffers of the kernel.
 func (m *Mutator) AimTC(p *ebpf.Program) error { return m.aim(p, "mutate_tc", "pass_tc", "mutator_tc") }
 
 func (m *Mutator) aim(p *ebpf.Program, mutate, pass, slot string) error {
@@ -98,7 +98,7 @@ func (m *Mutator) aim(p *ebpf.Program, mutate, pass, slot string) error {
 	return nil
 }
 
-// Start begins a rotation from its first flow and sets the counts to zero.
+// Start starts a rotation from its first flow and resets the counts.
 func (m *Mutator) Start(opts Options) error {
 	frame, err := opts.Shape.frame(opts.Traffic)
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Mutator) Start(opts Options) error {
 	})
 }
 
-// Switch goes on with other traffic of the same shape: responses answer the requests that were sent.
+// Switch continues with other traffic of the same shape: responses answer the requests that were sent.
 func (m *Mutator) Switch(t Traffic) error {
 	return m.change(func(_ int, s *MutatorMutatorState) { s.Traffic = uint32(t) })
 }
@@ -151,7 +151,7 @@ func (m *Mutator) states() ([]MutatorMutatorState, error) {
 	return states, nil
 }
 
-// Run sends at least n packets on the core that it is called on. A signal makes the library begin again: Sent tells the
+// Run sends at least n packets on the core that it is called on. After a signal the library starts again: Sent returns the
 // exact number.
 func (m *Mutator) Run(n uint32) error {
 	if n == 0 {

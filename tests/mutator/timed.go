@@ -22,7 +22,7 @@ type testRun struct {
 
 const bpfProgTestRun = 10
 
-// Timed sends exactly n packets and returns how long this thread took for them: what other processes do on the core does
+// Timed sends exactly n packets and returns this thread's time for them: other processes on the core do
 // not count. Go's scheduler is kept out, so that nothing else runs between two calls; no other goroutine gets this
 // one's processor meanwhile.
 func (m *Mutator) Timed(n uint32) (time.Duration, error) {

@@ -1,3 +1,3 @@
 // Package names tests that every name in an algorithm's reports is in docs/output.md and is valid for Prometheus.
-// It proves each algorithm in every form, which under the race detector would take minutes and find nothing more.
+// It proves each algorithm in every form, which would take minutes under the race detector without finding more.
 package names

@@ -27,7 +27,7 @@ type Flood struct {
 	Send                 func(stop *atomic.Bool) (sent uint64)
 }
 
-// pace sends until stop, at most rate packets a second (0: as fast as it goes). More returns how many the next call has sent.
+// pace sends until stop, at most rate packets a second (0: no limit). More returns how many the next call has sent.
 func pace(rate int, stop *atomic.Bool, more func() (uint64, error)) (sent uint64, err error) {
 	began := time.Now()
 	for !stop.Load() {

@@ -160,7 +160,7 @@ func (f *flood) arrivals(d time.Duration) int {
 	return len(f.arrived)
 }
 
-// holds fails when more arrives in 200 ms than ten times what 100 kbit/s are; without a limit it is hundreds.
+// holds fails if more arrives in 200 ms than ten times 100 kbit/s; without a limit it is hundreds of times.
 func (f *flood) holds(t *testing.T, when string) {
 	t.Helper()
 	if n := f.arrivals(200 * time.Millisecond); n > 21 {
@@ -210,7 +210,7 @@ func TestAhabKilledWhilePinned(t *testing.T) {
 }
 
 // A dry run reports what would be dropped and drops nothing; removing an interface while limits are enforced ends only its attachment.
-func TestAhabDryRunAndInterfaceGone(t *testing.T) {
+func TestAhabDryRunAndInterfaceRemoved(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	f := startFlood(t, network)
 	args := []string{"--algo", "ahab", "--window", "100ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}

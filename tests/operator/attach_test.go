@@ -60,8 +60,8 @@ func TestKillLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterfaceGoesAway: the run continues, reports the removal, and still has its measurements.
-func TestInterfaceGoesAway(t *testing.T) {
+// TestInterfaceRemoved: the run continues, reports the removal, and still has its measurements.
+func TestInterfaceRemoved(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	run := start(t, network, "--algo", "fridge", "--window", "1h", "--listen", "127.0.0.1:9400")
 	client := clientInside(t, network)
@@ -123,7 +123,7 @@ func TestReaderHangsUp(t *testing.T) {
 	clean(t, network)
 }
 
-// TestTwoRunsOnOneInterface: both count everything, and the end of one does not end the other.
+// TestTwoRunsOnOneInterface: both count everything, and ending one does not end the other.
 func TestTwoRunsOnOneInterface(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	first := start(t, network, "--algo", "fridge", "--hook", "tc", "--window", "1h")
@@ -174,7 +174,7 @@ func TestBusyPort(t *testing.T) {
 	clean(t, network)
 }
 
-// TestScrape reads the metrics of a run as Prometheus would, counts included, and again: a counter does not go back.
+// TestScrape reads the metrics of a run as Prometheus would, including counts, and again: a counter does not decrease.
 func TestScrape(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	run := start(t, network, "--algo", "fridge", "--window", "100ms", "--listen", "127.0.0.1:0")

@@ -17,7 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// binary is built once, by the README's command: as it is shipped.
+// binary is built once, with the README's command: as it is shipped.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(withBinary(m.Run)) }
@@ -63,7 +63,7 @@ type outcome struct {
 	out, err string
 }
 
-// nobody is an account without any privilege.
+// nobody is an account without privileges.
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 
 // patience is the timeout for events that happen soon even on a busy machine.
@@ -86,7 +86,7 @@ func runAs(t *testing.T, who *syscall.Credential, args ...string) outcome {
 	return finish(t, cmd.Run(), &out, &complaint, args)
 }
 
-// finish turns the end of a process into an outcome. A crash is never one.
+// finish converts the end of a process to an outcome, except a crash.
 func finish(t *testing.T, err error, out, complaint *bytes.Buffer, args []string) outcome {
 	t.Helper()
 	o := outcome{out: out.String(), err: complaint.String()}
@@ -109,7 +109,7 @@ func (o outcome) want(t *testing.T, code int, pattern string) {
 		t.Errorf("exit code %d, want %d; standard error %q", o.code, code, o.err)
 	}
 	if !regexp.MustCompile(pattern).MatchString(o.err) {
-		t.Errorf("complaint %q does not match %q", o.err, pattern)
+		t.Errorf("error %q does not match %q", o.err, pattern)
 	}
 }
 

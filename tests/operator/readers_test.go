@@ -17,9 +17,9 @@ import (
 
 var windowsDone = regexp.MustCompile(`(?m)^xdpmon_windows_total\{.*\} (\d+)$`)
 
-// TestReadersDisturbNobody: neither a pipe without a reader, nor clients that do not read the responses, delay a single
+// TestReadersDisturbNothing: neither a pipe without a reader, nor clients that do not read the responses, delay a single
 // window; the windows that the pipe's reader missed are reported.
-func TestReadersDisturbNobody(t *testing.T) {
+func TestReadersDisturbNothing(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	reader, writer, err := os.Pipe()
 	if err != nil {

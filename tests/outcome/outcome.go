@@ -25,7 +25,7 @@ type Outcome struct {
 // Exact reports whether there was nothing to enclose: the estimate is the truth.
 func (o Outcome) Exact() bool { return o.Judged && o.Value == o.Truth }
 
-// Holds reports whether the truth lies inside. Values that are printed as integers are as good as their rounding.
+// Holds reports whether the truth is inside. Values that are printed as integers have the error of their rounding.
 func (o Outcome) Holds() bool { return o.Low <= o.Truth && o.Truth <= o.High }
 
 // Of lists every number of an estimate whose name the truth has, too, and every row of its tables.
@@ -62,11 +62,11 @@ func value(v report.Value, truth []report.Value) (Outcome, bool) {
 	t, ok := report.Number(truth[at].Value)
 	o := Outcome{Quantity: v.Name, Value: f, Truth: t, Judged: ok && !math.IsNaN(t), Promise: v.Promise, Samples: math.NaN()}
 	o.enclose(v.Low, v.High)
-	// A counter without an enclosure says what the data plane did, and estimates nothing.
+	// A counter without an enclosure is the data plane's own count, not an estimate.
 	return o, o.Enclosed || v.Kind != report.Counter
 }
 
-// enclose takes the printed ends; what is no number is not printed.
+// enclose reads the printed ends; what is not a number is not printed.
 func (o *Outcome) enclose(low, high any) {
 	l, okLow := report.Number(low)
 	h, okHigh := report.Number(high)
@@ -96,7 +96,7 @@ func distribution(d, t report.Distribution) []Outcome {
 	return list
 }
 
-// table matches rows by their labels. A row that the truth does not list stays unjudged.
+// table matches rows by their labels. A row that the truth does not list is not judged.
 func table(e, t report.Table) []Outcome {
 	truth := map[string][]any{}
 	for _, row := range t.Rows {

@@ -42,12 +42,12 @@ func (b *browser) withAxe() {
 	}))
 }
 
-// check runs rules (all when none is named) on what is shown and fails with what they find. Of a table three rows are looked at: the others are made by the same lines, and a
+// check runs rules (all if none is given) on the displayed page and fails with their findings. Of a table three rows are checked: the others have the same markup, and a
 // thousand of them take minutes.
 func (b *browser) check(where string, rules ...string) {
 	b.t.Helper()
 	var found []string
-	b.hold(true) // a window that closes would replace what is being looked at
+	b.hold(true) // a window that ends would replace the checked content
 	defer b.hold(false)
 	options := `{resultTypes: ["violations"]}`
 	if len(rules) > 0 {
@@ -60,7 +60,7 @@ func (b *browser) check(where string, rules ...string) {
 	}
 }
 
-// hold keeps what is drawn, as a button of the mouse does.
+// hold pauses drawing, as a pressed mouse button does.
 func (b *browser) hold(on bool) {
 	b.t.Helper()
 	b.do("hold", chromedp.Evaluate(fmt.Sprintf(`dispatchEvent(new Event(%v ? "pointerdown" : "pointerup"))`, on), nil))
@@ -72,7 +72,7 @@ func (b *browser) theme(name string) {
 	b.do(name, chromedp.Evaluate(`document.documentElement.dataset.theme = "`+name+`"`, nil))
 }
 
-// accessible holds a view against the rules: all of them in light, in the dark those of colours.
+// accessible checks a view: all rules in light colours, in dark ones those of colours.
 func (b *browser) accessible(where string) {
 	b.t.Helper()
 	b.theme("light")

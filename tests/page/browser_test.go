@@ -1,4 +1,4 @@
-// Package page drives the page in a headless Chromium: with what a real run measures, and with names that somebody chose to do harm.
+// Package page drives the page in a headless Chromium: with the results of a real run, and with malicious names.
 package page
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a tab that remembers what it complained about.
+// browser is a tab that records its errors.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -33,10 +33,10 @@ type browser struct {
 	errors []string
 }
 
-// patience is how long a view may take on a machine that others use.
+// patience is the timeout of a view on a busy machine.
 const patience = 30 * time.Second
 
-// chromium is one browser for all tests of this package, each of which has tabs of its own.
+// chromium is one browser for all tests of this package, each with separate tabs.
 type chromium struct {
 	ctx     context.Context
 	profile string
@@ -65,7 +65,7 @@ func start() (c *chromium) {
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	c.ctx, c.end = ctx, func() {
-		_ = chromedp.Cancel(ctx) // it waits for the browser; what it leaves behind shows in stop
+		_ = chromedp.Cancel(ctx) // it waits for the browser; what it leaves is reported by stop
 		cancel()
 		end()
 	}
@@ -139,7 +139,7 @@ func (b *browser) listen(e any) {
 	}
 }
 
-// quiet fails with what the page complained about.
+// quiet fails with the page's errors.
 func (b *browser) quiet(where string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -159,7 +159,7 @@ func (b *browser) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// text is what stands on the page, for an error.
+// text is the page's text, for an error.
 func (b *browser) text() (text string) {
 	ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 	defer cancel()
@@ -174,7 +174,7 @@ func (b *browser) until(what, expression string) {
 	b.do(what, chromedp.Poll("Boolean("+expression+")", &now, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
-// dragUntil drags until the condition holds, five times at most: what closes above moves the chart between finding it and pressing the button.
+// dragUntil drags until the condition holds, at most five times: a new window moves the chart between finding it and pressing the button.
 func (b *browser) dragUntil(what, selector, expression string) {
 	b.t.Helper()
 	for range 5 {
@@ -207,7 +207,7 @@ func view(base, name string, parameters ...string) string {
 	return base + "/#/" + name + "?" + q.Encode()
 }
 
-// settled: every section of the view is drawn, and none says that something failed.
+// settled: every section of the view is drawn, and none reports a failure.
 const settled = `document.querySelectorAll("main .section").length > 0 && [...document.querySelectorAll("main .section")].every(s => s.children.length > 0)`
 
 func (b *browser) visit(address string) {
@@ -227,7 +227,7 @@ func (b *browser) visit(address string) {
 	}
 }
 
-// inspect looks at a view as it is and on a small telephone: for what axe-core finds, and for anything that is wider.
+// inspect checks a view on a desktop and on a small telephone: for findings of axe-core, and for anything that is wider.
 func (b *browser) inspect(where string) {
 	b.t.Helper()
 	b.accessible(where)
@@ -235,7 +235,7 @@ func (b *browser) inspect(where string) {
 	b.do("360 px", emulation.SetDeviceMetricsOverride(360, 800, 1, true))
 	b.until(where+" at 360 px", `document.documentElement.clientWidth <= 360`)
 	n := b.number(`document.documentElement.scrollWidth`)
-	for range 40 { // charts follow when they are told of their size
+	for range 40 { // charts resize when they are notified of their size
 		if n <= 360 {
 			break
 		}
@@ -252,7 +252,7 @@ func (b *browser) inspect(where string) {
 	b.do("1280 px", chromedp.EmulateViewport(1280, 900))
 }
 
-// shots keeps what is shown in both colours.
+// shots takes screenshots in both colours.
 func (b *browser) shots(name string) {
 	b.t.Helper()
 	if os.Getenv("XDPMON_SCREENSHOTS") == "" {

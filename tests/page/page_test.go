@@ -28,7 +28,7 @@ import (
 
 var algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup", "conquest", "ahab", "rtt-array"}
 
-// demo runs the program on traffic of its own, and returns where its page is.
+// demo runs the program on generated traffic, and returns the address of its page.
 func demo(t *testing.T) (base string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,7 +39,7 @@ func demo(t *testing.T) (base string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := exec.Command(path, "demo", strings.Join(algorithms, ","), "--rate", "200/s", "--window", "1s", "--duration", "0", "--listen", "127.0.0.1:0", "--output", "json")
-	told, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -52,10 +52,10 @@ func demo(t *testing.T) (base string) {
 			t.Errorf("demo ended with %v", err)
 		}
 	})
-	lines := bufio.NewScanner(told)
+	lines := bufio.NewScanner(stderr)
 	for at := regexp.MustCompile(`the page is at (http://\S+)/`); lines.Scan(); {
 		if m := at.FindStringSubmatch(lines.Text()); m != nil {
-			go io.Copy(io.Discard, told) //nolint:errcheck // it ends with the program
+			go io.Copy(io.Discard, stderr) //nolint:errcheck // it ends with the program
 			return m[1]
 		}
 	}
@@ -64,11 +64,11 @@ func demo(t *testing.T) (base string) {
 }
 
 // TestPictures keeps pictures of every view of a run that is there: XDPMON_SCREENSHOTS=DIR XDPMON_PAGE=http://127.0.0.1:9400 go test ./tests/page -run Pictures.
-// Without one it is the test of a run of its own.
+// Without one it runs the demo.
 func TestPictures(t *testing.T) {
 	base := os.Getenv("XDPMON_PAGE")
 	if base == "" {
-		return // TestViewsOfARun looks at the same views
+		return // TestViewsOfARun checks the same views
 	}
 	b := open(t)
 	for _, name := range []string{"", "hosts", "parameters"} {
@@ -86,7 +86,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// ask asks for the instances; none while nobody answers.
+// ask requests the instances; none if there is no answer.
 func ask(base string) (all api.Instances) {
 	answer, err := http.Get(base + api.Prefix + "/instances")
 	if err != nil {
@@ -157,7 +157,7 @@ func live(b *browser, base, key string) {
 	b.do("light", chromedp.Click("#theme"))
 }
 
-// zoom: dragging over a chart chooses a range, which is a part of the address; the button goes back to what is live.
+// zoom: dragging over a chart selects a range, which is a part of the address; the button returns to live.
 func zoom(b *browser, base, key string) {
 	b.visit(view(base, "instance", "key", key, "algorithm", "fridge", "range", "5m"))
 	b.until("a chart", `document.querySelector("[data-distribution] .u-over")`)
@@ -172,7 +172,7 @@ func zoom(b *browser, base, key string) {
 	b.quiet("zoom")
 }
 
-// filter: what is typed leaves the rows that have it.
+// filter: only the rows with the typed text remain.
 func filter(b *browser, base, key string) {
 	b.visit(view(base, "instance", "key", key, "algorithm", "precision"))
 	b.until("rows of flows", `document.querySelectorAll("[data-table=flows] tbody tr").length > 5`)
@@ -183,7 +183,7 @@ func filter(b *browser, base, key string) {
 	b.quiet("filter")
 }
 
-// harm is a name that is an element where somebody takes text for markup, clears a terminal, and turns text round.
+// harm is a name that is an element if it is interpreted as markup, clears a terminal, and reverses text.
 const harm = `<img src=x onerror="document.title='harmed'">"'&` + "\x1b[2J\u202eevil\u05d0"
 
 // staged is a coordinator's window with everything that a special picture shows, and every name chosen to do harm.
@@ -226,7 +226,7 @@ func stage(t *testing.T) string {
 	return server.URL
 }
 
-// Names that somebody chose are text, wherever they stand; what only pictures show is there: tree, slices, bursts, time line, hosts that are missing.
+// Malicious names are text everywhere; elements that only pictures show are included: tree, slices, bursts, time line, missing hosts.
 func TestNamesAreText(t *testing.T) {
 	t.Parallel()
 	base := stage(t)

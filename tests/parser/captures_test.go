@@ -43,7 +43,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// capture verifies every step-th packet of a file and returns how many. It gives up a file after ten differences.
+// capture verifies every step-th packet of a file and returns their number. It stops a file after ten differences.
 func (p *probe) capture(t *testing.T, path string, decap bool, step int) int {
 	t.Helper()
 	n, bad := 0, 0

@@ -177,7 +177,7 @@ var transportParts = []part{
 	{"tcp beyond the packet", other(builder.ProtoTCP, append(make([]byte, 12), 0x60, 2, 0, 0, 0, 0, 0, 0)...)},
 }
 
-// question is a DNS message that asks for a name as it stands on the wire.
+// question is a DNS message with a question for a name in wire format.
 func question(questions byte, name string) []byte {
 	return append([]byte{0, 7, 1, 0, 0, questions, 0, 0, 0, 0, 0, 0}, name+"\x00\x01\x00\x01"...)
 }
@@ -214,7 +214,7 @@ var tunnelParts = []part{
 	{"bridged geneve with options", within(builder.GENEVE, a6, b6, func(o *builder.Outer) { o.Bridged, o.Options = true, make([]byte, 60) })},
 }
 
-// odd are frames that no combination of the parts above gives.
+// odd are frames that no combination of the parts above produces.
 func odd() map[string]packet.Frame {
 	base := builder.MustBuild(&builder.Spec{IP: builder.IP{Src: a6, Dst: b6}, TCP: &builder.TCP{Flags: packet.SYN}, PayloadLen: 70000, Time: 1})
 	change := func(f packet.Frame, at int, b ...byte) packet.Frame {

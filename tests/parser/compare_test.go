@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// check compares what the program saw of a frame with what packet.Decode sees; it returns a description of the
+// check compares the program's vector of a frame with packet.Decode; it returns a description of the
 // differences, or "".
 func (p *probe) check(w way, f *packet.Frame, decap bool) string {
 	got, err := p.see(w, f)
@@ -24,7 +24,7 @@ func (p *probe) check(w way, f *packet.Frame, decap bool) string {
 	return differences(&got, &want, reason)
 }
 
-// onTheWay is what a hook can know of a frame: only a capture knows more bytes than there are.
+// onTheWay is what a hook can know of a frame: only a capture may contain more bytes than were sent.
 func onTheWay(w way, f *packet.Frame) packet.Frame {
 	seen := *f
 	if w == replayed {
@@ -37,17 +37,17 @@ func onTheWay(w way, f *packet.Frame) packet.Frame {
 	return seen
 }
 
-// passable reports whether a test run takes the frame on that way at all.
+// passable reports whether a test run accepts the frame on that path at all.
 func passable(w way, f *packet.Frame) bool {
 	raw := w == tunXDP || w == tunTC
 	if w == replayed {
 		return true
 	}
 	if raw != (f.Link == packet.LinkRaw) || len(f.Data) < 14 {
-		return false // the kernel wants an Ethernet header's length
+		return false // the kernel requires an Ethernet header's length
 	}
 	if w == live || w == tunXDP {
-		return len(f.Data) <= 60000 // what the pages of a test run hold
+		return len(f.Data) <= 60000 // capacity of a test run's pages
 	}
 	if len(f.Data) > 3500 {
 		return false // an skb of a test run is linear and in one page
@@ -89,7 +89,7 @@ func (d *differ) field(name string, got, want any) {
 
 func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
 	var d differ
-	if !want.Has(packet.IP) { // no algorithm sees such a packet, so its direction is not used
+	if !want.Has(packet.IP) { // no algorithm processes such a packet, so its direction is not used
 		got.Valid &^= uint16(packet.IsEgress)
 		want.Valid &^= packet.IsEgress
 	}
@@ -112,7 +112,7 @@ func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
 	return d.String()
 }
 
-// address of four words as they stand in the packet.
+// address of four words as in the packet.
 func address(words [4]uint32) netip.Addr {
 	var b [16]byte
 	for i, w := range words {

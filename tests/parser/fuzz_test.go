@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// quick is how many mutants `make test` looks at; each with and without decapsulation.
+// quick is the number of mutants in `make test`; each with and without decapsulation.
 const quick = 200_000
 
 // A fixed number of mutants: no error from the kernel, no wrong length, agreement with packet.Decode.
@@ -24,7 +24,7 @@ func TestMutations(t *testing.T) {
 	attack(t, func(done int, _ time.Duration) bool { return done >= n })
 }
 
-// TestLongFuzz goes on for XDPMON_FUZZTIME (`make fuzz`).
+// TestLongFuzz runs for XDPMON_FUZZTIME (`make fuzz`).
 func TestLongFuzz(t *testing.T) {
 	text := os.Getenv("XDPMON_FUZZTIME")
 	if text == "" {
@@ -105,7 +105,7 @@ type request struct {
 	answer chan string
 }
 
-// serve owns the probes until requests is closed; ready gets what went wrong at the start, and at the end again.
+// serve owns the probes until requests is closed; ready receives the error of the start, and at the end another one.
 func serve(requests <-chan request, ready chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

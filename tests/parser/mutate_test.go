@@ -21,7 +21,7 @@ type mutant struct {
 
 const longest = 2000 // bytes of a mutated frame
 
-// newMutant takes the crafted packets and, where they are, the packets of the odd captures.
+// newMutant uses the crafted packets and, if they exist, the packets of the odd captures.
 func newMutant(tb testing.TB, seed uint64) *mutant {
 	tb.Helper()
 	_, frames := crafted(tb)
@@ -100,7 +100,7 @@ func (m *mutant) change() {
 	}
 }
 
-// word writes two bytes that mean something to a parser, mostly where such words stand.
+// word writes two bytes with a meaning for a parser, mostly at positions of such words.
 func (m *mutant) word(at int) {
 	if m.IntN(3) > 0 {
 		at &^= 1

@@ -47,14 +47,14 @@ type probe struct {
 	banks    []counters
 }
 
-// vector is a packet header vector as the map holds it: byte for byte, with the padding of the struct.
+// vector is a packet header vector as in the map: byte for byte, with the padding of the struct.
 type vector struct{ maps.PHV }
 
 func (v *vector) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&v.PHV)), unsafe.Sizeof(v.PHV))
 }
 
-// UnmarshalBinary takes the element of one core.
+// UnmarshalBinary decodes the element of one core.
 func (v *vector) UnmarshalBinary(b []byte) error {
 	if n := copy(v.bytes(), b); n != len(b) {
 		return fmt.Errorf("vector of %d bytes, not %d", len(b), n)
@@ -187,7 +187,7 @@ func (p *probe) run(w way, f *packet.Frame) error {
 	return p.replayer.Flush()
 }
 
-// reason finds the counter that went up; exactly one must have, by one packet and its bytes.
+// reason finds the counter that increased; exactly one must have, by one packet and its bytes.
 func (p *probe) reason(bytes uint32) (packet.Reason, error) {
 	if err := p.counts.Lookup(uint32(p.inst.Control().Bank()), &p.banks); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// TestProverRejectsHashPipe: whether a key array is written depends on the counter behind it (section 3.3.2), from the second
+// TestProverRejectsHashPipe: whether a key array is written depends on the counter after it (section 3.3.2), from the second
 // way on; the first way, which always inserts, is no offender.
 func TestProverRejectsHashPipe(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -57,7 +57,7 @@ func TestProverAcceptsTheOthers(t *testing.T) {
 	}
 }
 
-// TestEveryKeyKeepsTheRules: each kind of key and family is proven as it is configured.
+// TestEveryKeyKeepsTheRules: each kind of key and family is proven in its configuration.
 func TestEveryKeyKeepsTheRules(t *testing.T) {
 	for _, kind := range heavy.KindNames {
 		for _, family := range heavy.FamilyNames {

@@ -7,12 +7,12 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// quiet is a link with so little traffic that most tables have room for all of its flows.
+// quiet is a link with so little traffic that most tables have space for all of its flows.
 func quiet(seed uint64) Sizes {
 	return Sizes{Flows: 1500, Packets: 9000, Offset: 5, Skew: 0.9, Seed: seed}
 }
 
-// flat has no flow that stands out: those above each other differ by a few packets.
+// flat has no dominant flow: consecutive ones differ by a few packets.
 func flat(seed uint64) Sizes {
 	return Sizes{Flows: 20000, Packets: 200000, Offset: 5, Skew: 0.5, Seed: seed}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/xdpmon/xdpmon/tests/bytecode"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers what is tested
+	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers the algorithm under test
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and what comes from
-// everywhere; the same in IPv6 when V6 says so.
+// networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and traffic from
+// everywhere; with V6 the same in IPv6.
 type networks struct {
 	left int
 	rng  *rand.Rand
@@ -53,9 +53,9 @@ func (n *networks) Next(p *packet.Packet) bool {
 }
 
 // TestHeavyNetworks: every prefix of twice the threshold is found, with its count within a tenth, by both methods. A tenth is four
-// standard deviations or more: drawing from L levels has sqrt((L - 1)/n) of a count n, and what came before the admission L times
+// standard deviations or more: drawing from L levels has sqrt((L - 1)/n) of a count n, and packets before the admission L times
 // about the initial value. Two dimensions draw from 25 levels, and IPv6 with the initial value 100 from 8, so these see three
-// times the packets: 45,000 of each prefix, for which that is 2.3 % and 2.5 %. Stacking does without a part of them.
+// times the packets: 45,000 of each prefix, for which that is 2.3 % and 2.5 %. Stacking needs only a part of them.
 func TestHeavyNetworks(t *testing.T) {
 	testutil.NeedRoot(t)
 	least, few, many := 60000, 150000, 450000

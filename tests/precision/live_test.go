@@ -23,8 +23,8 @@ import (
 
 const firstPort = 7100
 
-// TestLiveCores: flows whose packets are sent, and so received, by all cores in turn. Every core has an entry of its own for
-// each, and what is listed is their sum: what was sent but for what came before each entry, which is a geometric number of mean
+// TestLiveCores: flows whose packets are sent, and so received, by all cores in turn. Every core has a separate entry for
+// each, and the list has their sum: what was sent except what preceded each entry, which is a geometric number of mean
 // initial + 1 a core and is added back in the mean.
 func TestLiveCores(t *testing.T) {
 	hosts := netnstest.New(t, netns.Options{})
@@ -95,7 +95,7 @@ func sendOn(t *testing.T, cpu int, conn net.PacketConn, hosts *netns.Topology, s
 	for n := range sizes[0] / cores {
 		for i, size := range sizes {
 			if n < size/cores {
-				_, _ = conn.WriteTo([]byte("?"), &net.UDPAddr{IP: hosts.B.IPv4.AsSlice(), Port: firstPort + i}) // refused: nobody listens
+				_, _ = conn.WriteTo([]byte("?"), &net.UDPAddr{IP: hosts.B.IPv4.AsSlice(), Port: firstPort + i}) // refused: the port is closed
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func checkCores(t *testing.T, l report.Line, sizes []int) {
 		t.Logf("flow of %d packets: %.0f", size, got)
 		before := float64(size) + 11*float64(cores) - got
 		if before < 0 || tail(cores, before/11) < 1e-7 {
-			t.Errorf("flow of %d packets: %.0f packets came before its entries on %d cores, want about %d", size, before, cores, 11*cores)
+			t.Errorf("flow of %d packets: %.0f packets preceded its entries on %d cores, want about %d", size, before, cores, 11*cores)
 		}
 	}
 	if n := Value(l, "entries_used"); n < float64(cores*len(sizes)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// flood is one packet a microsecond, each of another flow, and behind that as long a time with a packet in a hundred.
+// flood is one packet per microsecond, each of another flow, followed by an equal time with a packet in a hundred.
 type flood struct {
 	stream Stream
 	windows, window,
@@ -36,7 +36,7 @@ func (f *flood) Next(p *packet.Packet) bool {
 }
 
 // The initial value follows the load: from the third window of a flood on there are no more second passes than precision.passes
-// allows, nothing is refused, and when the flood is over the initial value goes back to 1.
+// allows, nothing is refused, and after the flood the initial value returns to 1.
 func TestSecondPassesFollowTheLoad(t *testing.T) {
 	const window, windows, allowed = 50_000, 6, 10_000 // us, of either kind, a second
 	set := map[string]string{"entries": "1024", "passes": "10000"}

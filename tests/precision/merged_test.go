@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// every takes one of so many packets of a model.
+// every selects one of so many packets of a model.
 type every struct {
 	traffic.Model
 	part, of, n int
@@ -46,7 +46,7 @@ func snapshotOf(t *testing.T, set map[string]string, m traffic.Model, seed uint6
 	return s
 }
 
-// Of flows whose packets go by two hosts with seeds of their own, by turns, the merged intervals and bounds hold the truth as those of one host do.
+// For flows whose packets alternate between two hosts with different seeds, merged intervals and bounds contain the truth as those of one host do.
 func TestMergedIntervalsHold(t *testing.T) {
 	testutil.NeedRoot(t)
 	set := map[string]string{"top": "200", "entries": "512"}

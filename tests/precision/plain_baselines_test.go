@@ -107,7 +107,7 @@ func (p *plainCoco) Add(key heavy.Key) (estimate float64) {
 // Counts implements Reference.
 func (p *plainCoco) Counts() map[heavy.Key]float64 { return sums(p.ways, float64(len(p.ways))) }
 
-// TestPlainBaselines: what is compared with is what its authors describe, entry for entry and at every packet.
+// TestPlainBaselines: the baselines do what their authors describe, entry for entry and at every packet.
 func TestPlainBaselines(t *testing.T) {
 	testutil.NeedRoot(t)
 	const seed, entries = 3, 240

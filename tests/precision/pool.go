@@ -34,7 +34,7 @@ func Parallel(n int, task func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// work takes tasks until there are none.
+// work executes tasks until there are none.
 func work(cpu int, next *atomic.Int64, errs []error, task func(i int) error) {
 	runtime.LockOSThread() // not given back: the thread ends with the goroutine, and its affinity with it
 	var one unix.CPUSet

@@ -29,7 +29,7 @@ func recall(stream *Stream, out *Outcome, k int) float64 {
 	return heavy.Recall(stream.Truth(), heavy.Top(out.Counts, k), k)
 }
 
-// TestPlain: the program does what a few lines of Go do, entry for entry, and says so at every packet.
+// TestPlain: the program does what a few lines of Go do, entry for entry, and reports the same at every packet.
 func TestPlain(t *testing.T) {
 	testutil.NeedRoot(t)
 	for admission, admit := range map[string]func(func() uint32, uint64) bool{"exact": PlainExact, "9/8": PlainNineEighths} {
@@ -63,7 +63,7 @@ func same(a, b map[heavy.Key]float64) (n int) {
 	return n
 }
 
-// TestRecall: what is demanded of d = 2, exact admission, initial value 1, on average over seeds: five of them, and 20 with 4,096
+// TestRecall: requirements for d = 2, exact admission, initial value 1, on average over seeds: five of them, and 20 with 4,096
 // entries, where five leave it to chance. A run's recall has a standard deviation of .007 there, so a mean of five one of
 // .003, which is how far the expected value is above the bar (.9928 over 160 seeds of Plain, which TestPlain ties to the program).
 func TestRecall(t *testing.T) {
@@ -136,7 +136,7 @@ func moments(list []float64) (mean, deviation float64) {
 }
 
 // TestAdmissions: 9/8 is as good as exact; the initial value 100 keeps second passes below one in a hundred, for every kind of
-// admission, and what is granted is what is written. The budget begins empty and earns a pass in 51 packets, in which half a
+// admission, and what is granted is what is written. The budget starts empty and earns a pass in 51 packets, in which half a
 // packet asks for one on average: more than three refusals have a probability of two thousandths.
 func TestAdmissions(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -159,7 +159,7 @@ func TestAdmissions(t *testing.T) {
 	}
 }
 
-// TestDelay: a second pass that comes a hundred packets later takes its entry all the same (figure 3.4), and comes once.
+// TestDelay: a second pass that is delayed by a hundred packets also takes its entry (figure 3.4), once.
 func TestDelay(t *testing.T) {
 	testutil.NeedRoot(t)
 	stream := Issue(4).New()

@@ -12,9 +12,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// No row claims more than there was without saying so: what is called counted is never above the truth, and a row of more than
-// twice its truth has a remark, and bounds in the place of an interval. Intervals and bounds hold the truth; lab/eval/precision has the table.
-func TestRowsSayWhatTheyAreSureOf(t *testing.T) {
+// No row overestimates without a remark: a value called counted is never above the truth, and a row of more than
+// twice its truth has a remark, and bounds instead of an interval. Intervals and bounds contain the truth; lab/eval/precision has the table.
+func TestRowsMarkUncertainCounts(t *testing.T) {
 	testutil.NeedRoot(t)
 	for name, set := range map[string]map[string]string{
 		"defaults": {"top": "200"}, "little memory": {"top": "200", "entries": "128"}, "initial": {"top": "200", "initial": "100"},
@@ -42,7 +42,7 @@ func TestRowsSayWhatTheyAreSureOf(t *testing.T) {
 				if r.estimate > 2*r.truth {
 					twice++
 					if r.remark == "" {
-						t.Errorf("%s: %v stand for %v without a remark", name, r.estimate, r.truth)
+						t.Errorf("%s: %v represent %v without a remark", name, r.estimate, r.truth)
 					}
 				}
 			}

@@ -21,8 +21,8 @@ type Bench struct {
 	replay *replay.Replayer
 }
 
-// NewBench makes a bench for contenders whose second passes come delay packets late. It does not prove that they keep the rules:
-// the tap does not, and what is known to break them is compared with.
+// NewBench makes a bench for contenders whose second passes are delayed by delay packets. It does not prove that they keep the rules:
+// the tap does not, and baselines known to break them are compared.
 func NewBench(seed uint64, delay int) (*Bench, error) {
 	inst, err := loader.Load(nil, loader.Options{Replay: true, Seed: seed, Unproven: true, RecircDelay: delay})
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *Bench) Close() {
 	b.inst.Close()
 }
 
-// Run replays a stream through a contender alone. With arrivals it also compares what is said of every packet's flow, when the
+// Run replays a stream through a contender alone. With arrivals it also compares the estimate of every packet's flow, when the
 // packet has been counted, with the flow's true count so far: a flow without an entry is estimated as 0.
 func (b *Bench) Run(c *Contender, stream *Stream, arrivals bool) (*Outcome, error) {
 	objects := []loader.Object{c.Object}
@@ -63,7 +63,7 @@ func (b *Bench) Run(c *Contender, stream *Stream, arrivals bool) (*Outcome, erro
 	return c.outcome(b.inst, stream, arrivals)
 }
 
-// Run replays a stream through a contender on a bench of its own, and proves first that the contender keeps the rules, if it says so.
+// Run replays a stream through a contender alone, and first proves that the contender keeps the rules, if it claims so.
 func Run(c *Contender, stream *Stream, seed uint64, arrivals bool) (*Outcome, error) {
 	if c.Rules {
 		if _, err := pisa.Prove(c.Object.Spec); err != nil {

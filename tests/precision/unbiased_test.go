@@ -25,7 +25,7 @@ func few(flows, packets int) *Stream {
 }
 
 // TestUnbiased: a flow that keeps its entry is estimated without bias, whatever the admission: over seeds, the mean of the
-// estimates is within three standard errors of the truth. A quarter of the flows share one entry with nobody.
+// estimates is within three standard errors of the truth. A quarter of the flows have an entry of their own.
 func TestUnbiased(t *testing.T) {
 	testutil.NeedRoot(t)
 	stream := few(40, 300)
@@ -43,7 +43,7 @@ func TestUnbiased(t *testing.T) {
 		t.Logf("%s: mean %.1f of 300, standard error %.1f", admission, mean, se)
 		bias := 3 * se
 		if admission == "9/8" {
-			bias += 300 / 8 // admitted up to 9/8 as often as the count says
+			bias += 300 / 8 // admitted up to 9/8 as often as the count requires
 		}
 		if math.Abs(mean-300) > bias {
 			t.Errorf("%s: mean %.1f of 300 packets, standard error %.1f", admission, mean, se)
@@ -81,7 +81,7 @@ func TestAllCores(t *testing.T) {
 	}
 	for key := range counts {
 		if !known[key] {
-			t.Errorf("a key that nobody sent: %x", key)
+			t.Errorf("a key that was not sent: %x", key)
 		}
 	}
 	// A flow's estimate on a core has the deviation of a geometric number of mean 11.

@@ -66,7 +66,7 @@ func (l loaded) ask(t *testing.T, q probe.ProbeQuestion, repeat uint32) probe.Pr
 
 func randomKey(rng *rand.Rand) prefix.Key { return prefix.Key{High: rng.Uint64(), Low: rng.Uint64()} }
 
-// What the program finds is what the trie in Go finds, which maps/prefix holds against the definition: both ways and all words of it.
+// The program finds the same as the trie in Go, which maps/prefix compares with the definition: both directions and all words of it.
 func TestKernelFindsTheSame(t *testing.T) {
 	l := load(t, 1<<16)
 	seed := rand.Uint64()
@@ -116,7 +116,7 @@ func TestKernelFindsTheSame(t *testing.T) {
 		}
 	}
 	if lanes < 10 {
-		t.Errorf("%d of 15 large tries begin with cells of lanes", lanes)
+		t.Errorf("%d of 15 large tries start with cells of lanes", lanes)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// Packets are looked up while versions change: each sees one version in both of its lookups, and never none.
+// Packets are looked up while versions change: each uses one version in both of its lookups, and never none.
 func TestReplacedUnderTraffic(t *testing.T) {
 	l := load(t, 1<<12)
 	version := func(n uint32) (rules []prefix.Rule) {
@@ -185,7 +185,7 @@ func TestReplacedUnderTraffic(t *testing.T) {
 	}
 }
 
-// What does not fit is refused, and what was there stays.
+// What does not fit is rejected, and the old table stays.
 func TestRefusedStays(t *testing.T) {
 	l := load(t, 64)
 	if err := l.Replace(1, []prefix.Rule{{Bits: 1, Value: 5}}); err != nil {

@@ -56,7 +56,7 @@ func acting(set map[string]string) (*loader.Instance, *attach.Attachment, error)
 	return inst, a, err
 }
 
-// narrow gives the near end a queue of 20 Mb/s, and another one beside it.
+// narrow gives the near end a queue of 20 Mb/s, and another one next to it.
 func narrow(t *testing.T) {
 	t.Helper()
 	for _, line := range []string{
@@ -140,7 +140,7 @@ func eventually(t *testing.T, what string, happened func() bool) {
 }
 
 // Each action is seen where it works: marks of ECN at the receiver's kernel, marks of the host's own at the start of transmission, another class at
-// the queue's counters, drops at the counters of the verdict. The flow that does not fill the queue is let alone.
+// the queue's counters, drops at the counters of the verdict. The flow that does not fill the queue is not affected.
 func TestActs(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -207,7 +207,7 @@ func classPackets(t *testing.T) (n int) {
 	return n
 }
 
-// A flow that does not react keeps all but one packet a gap, although its condemnation lasts and covers each of its packets.
+// A flow that does not react keeps all but one packet per gap, although its condemnation lasts and covers each of its packets.
 func TestNoFlowStarves(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -243,7 +243,7 @@ func dropUntilKilled() error {
 	return lab.UntilKilled()
 }
 
-// A process that is killed while it acts takes that along: what it condemned ends by itself.
+// A process that is killed while it acts leaves nothing: its condemnations expire.
 func TestKilledWhileActing(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -251,7 +251,7 @@ func TestKilledWhileActing(t *testing.T) {
 	lab.Veth(t)
 	narrow(t)
 	sent, _ := flood(t)
-	// marked is how many of 200 datagrams arrive marked, give or take what is in the queue.
+	// marked is how many of 200 datagrams arrive marked, plus or minus what is in the queue.
 	marked := func() int {
 		s, n := sent.Load(), peerCounter(t, "InCEPkts")
 		eventually(t, "200 datagrams", func() bool { return sent.Load()-s >= 200 })

@@ -154,7 +154,7 @@ func reconcile(t *testing.T, name string, inst *loader.Instance) {
 	}
 }
 
-// Another program after ours at TC egress writes into the control block: those packets are counted, and no algorithm sees them.
+// Another program after ours at TC egress writes into the control block: those packets are counted, and not passed to algorithms.
 func TestForeignWords(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -210,7 +210,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// Two interfaces that are watched may have one place in the table that most packets go no further than: it holds as long as either is watched.
+// Two measured interfaces may share an index of the table at which most packets stop: its entry stays as long as either is measured.
 func TestOnePlace(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -257,7 +257,7 @@ func TestEndsWithFullQueue(t *testing.T) {
 	a, err := attach.Attach(inst, lab.Near, attach.Options{})
 	lab.NoError(t, err)
 	counts(t, inst)
-	const sent = 200 // 48 ms each: whatever else the machine does, most of them wait; more would block their socket
+	const sent = 200 // 48 ms each: even on a busy machine most of them wait; more would block their socket
 	lab.NoError(t, lab.SendUDP(lab.FarIP, sent))
 	lab.NoError(t, a.Close())
 	q := counts(t, inst)
@@ -270,7 +270,7 @@ func TestEndsWithFullQueue(t *testing.T) {
 	}
 }
 
-// Status shows what is at the start of transmission, and detach ends it.
+// Status shows the programs at the start of transmission, and detach removes them.
 func TestStatusAndDetach(t *testing.T) {
 	if !lab.Isolated(t) {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// flowSource gives a flow an address of its own, as its prefix. With CRC hashes, which are linear, the first 2^14 of these
-// have buckets of their own among 2^15; TestCapturesPacketForPacket would see it if they had not.
+// flowSource gives each flow its own address as its prefix. With CRC hashes, which are linear, the first 2^14 of these
+// have separate buckets among 2^15; otherwise TestCapturesPacketForPacket would fail.
 func flowSource(number uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, number<<5)))
 }
@@ -28,7 +28,7 @@ type direction struct {
 	sport, dport uint16
 }
 
-// apart reads the segments with payload of a capture, each flow with a source of its own, and the SYNs of flows that are
+// apart reads the segments with payload of a capture, each flow with a separate source, and the SYNs of flows that are
 // known: ports that are used again.
 func apart(t *testing.T, name string) (s *script, data, flows int) {
 	t.Helper()
@@ -92,7 +92,7 @@ func TestCapturesPacketForPacket(t *testing.T) {
 	}
 }
 
-// byDefinition replays frames through three monitors in one chain, which nobody's second pass disturbs: none asks for one.
+// byDefinition replays frames through three monitors in one chain, without second passes, which none of them requests.
 func byDefinition(t *testing.T, s *script, set map[string]string) (lines []report.Line) {
 	t.Helper()
 	testutil.NeedRoot(t)

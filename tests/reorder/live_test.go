@@ -26,7 +26,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// hooks are where a program can see a packet.
+// hooks are where a program can measure a packet.
 var hooks = []struct {
 	name      string
 	hook      attach.Hook
@@ -172,8 +172,8 @@ func trouble(t *testing.T, host *netns.Host) (n uint64) {
 }
 
 // Aggregates (GSO, GRO) and flows that change their core are not reordering: where the kernel's TCP has no trouble, the
-// program sees none, at any hook. (What definition 1 calls out of order, definition 3 does, too.) A busy machine drops packets;
-// such a transfer says nothing and is repeated.
+// program counts none, at any hook. (Out of order by definition 1 implies definition 3.) A busy machine drops packets;
+// such a transfer is not conclusive and is repeated.
 func TestNothingIsReorderedOnAVeth(t *testing.T) {
 	hosts := netnstest.New(t, netns.Options{})
 	aggregates := 0.0
@@ -185,7 +185,7 @@ func TestNothingIsReorderedOnAVeth(t *testing.T) {
 			}
 			packets, out := number(t, l.Report, "packets"), number(t, l.Report, "out_of_order")
 			if !clean {
-				t.Errorf("%s: TCP had to send again in six transfers, this says nothing", h.name)
+				t.Errorf("%s: TCP retransmitted in six transfers, which is not conclusive", h.name)
 			} else if out > 0 {
 				t.Errorf("%s, definition %d: %g of %g packets are called out of order", h.name, definition, out, packets)
 			}
@@ -244,7 +244,7 @@ func (s *left) event(e emulator.Event) {
 	}
 }
 
-// quiet waits until nothing has arrived at the link for a fifth of a second: what was sent again needlessly is still on its way
+// quiet waits until nothing has arrived at the link for a fifth of a second: unnecessary retransmissions are still on their way
 // when everything is there.
 func quiet(link *emulator.Link) {
 	for before, _ := link.Counts(); ; {

@@ -10,8 +10,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/reorder"
 )
 
-// A record counts 24 bits. A flow with more packets than that in a window loses none of them: its record goes up
-// before it is full, and another one goes on.
+// A record counts 24 bits. A flow with more packets than that in a window loses none of them: its record is reported
+// before it is full, and another one continues.
 func TestMorePacketsThanARecordCounts(t *testing.T) {
 	testutil.NeedRoot(t)
 	const packets = 1<<24 + 1<<18

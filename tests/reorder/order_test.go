@@ -24,7 +24,7 @@ type step struct {
 // data is a full segment.
 func data(seq uint32) step { return step{seq, 1000, packet.ACK} }
 
-// begin of a connection.
+// start of a connection.
 func syn(seq uint32) step { return step{seq, 0, packet.SYN} }
 
 // script is a list of frames, one a millisecond.
@@ -97,7 +97,7 @@ var cases = []struct {
 	{name: "handshake", steps: []step{{0, 0, packet.SYN}, {1, 0, packet.ACK}, {1, 1000, packet.ACK}, data(1001)}},
 }
 
-// sources are the hosts that send case n, each in a prefix of its own.
+// sources are the hosts that send case n, each in a separate prefix.
 func sources(n int) [2]netip.Addr {
 	return [2]netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(n), 1}),
 		netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 1, byte(n), 15: 1})}
@@ -129,7 +129,7 @@ func TestWhatIsOutOfOrder(t *testing.T) {
 				for k, src := range sources(n) {
 					prefix := netip.PrefixFrom(src, []int{24, 48}[k]).Masked().String()
 					if found[prefix] != c.want[d] || truth[prefix] != c.want[d] {
-						t.Errorf("%s, definition %d, %s, %s: %d out of order, the oracle says %d, want %d", c.name, d+1, method, prefix,
+						t.Errorf("%s, definition %d, %s, %s: %d out of order, the oracle has %d, want %d", c.name, d+1, method, prefix,
 							found[prefix], truth[prefix], c.want[d])
 					}
 				}
@@ -138,8 +138,7 @@ func TestWhatIsOutOfOrder(t *testing.T) {
 	}
 }
 
-// With a bucket for every flow and no eviction nothing is sampled: the data plane says what the oracle
-// says.
+// With a bucket for every flow and no eviction nothing is sampled: the data plane's report equals the oracle's
 func TestEveryFlowWatched(t *testing.T) {
 	for d := 1; d <= 3; d++ {
 		src := model(t, traffic.ReorderOptions{Packets: 30_000, Flows: 40, Prefixes: 40, Bad: 0.5, V6: 0.3, Seed: 1})
@@ -150,7 +149,7 @@ func TestEveryFlowWatched(t *testing.T) {
 			t.Errorf("definition %d: %g of %g packets were compared, want all but the first of 40 flows", d, watched, packets)
 		}
 		if got, want := number(t, l.Report, "out_of_order"), number(t, *l.Truth, "all_out_of_order"); got != want || want == 0 {
-			t.Errorf("definition %d: %g packets out of order, the oracle says %g", d, got, want)
+			t.Errorf("definition %d: %g packets out of order, the oracle has %g", d, got, want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A ring of 4 KiB holds 128 reports of 24 bytes with a header of 8. It is emptied ten times a second of the capture, so
-// that a slow trace loses nothing and one that is faster than 1,280 reports a second does, in a replay as live. What
-// is lost is counted, and said; what is counted and what arrives together are all.
+// that a slow trace loses nothing and one that is faster than 1,280 reports a second does, in a replay as live.
+// A loss is counted and reported; counted and received reports add up to all.
 func TestFullRing(t *testing.T) {
 	set := map[string]string{"buckets": "32", "report": "all", "ring": "4KiB"}
 	for _, c := range []struct {
@@ -25,14 +25,14 @@ func TestFullRing(t *testing.T) {
 		set["ring"] = "4KiB"
 		lost, got, all := l.Lost["reports"], number(t, l.Report, "reports"), number(t, whole.Report, "reports")
 		if (lost > 0) != c.lost || whole.Lost["reports"] != 0 {
-			t.Errorf("flows begin within %v: %d reports were lost with a ring of 4 KiB, %d with one of 64 MiB", c.span, lost, whole.Lost["reports"])
+			t.Errorf("flows start within %v: %d reports were lost with a ring of 4 KiB, %d with one of 64 MiB", c.span, lost, whole.Lost["reports"])
 		}
 		if got+float64(lost) != all {
-			t.Errorf("flows begin within %v: %g reports arrived and %d were lost of %g", c.span, got, lost, all)
+			t.Errorf("flows start within %v: %g reports arrived and %d were lost of %g", c.span, got, lost, all)
 		}
 		if said := strings.Contains(strings.Join(l.Report.Notes, "\n"), "raise reorder.ring"); said != c.lost {
-			t.Errorf("flows begin within %v: notes %q", c.span, l.Report.Notes)
+			t.Errorf("flows start within %v: notes %q", c.span, l.Report.Notes)
 		}
-		t.Logf("flows begin within %v: %g reports, %d lost", c.span, got, lost)
+		t.Logf("flows start within %v: %g reports, %d lost", c.span, got, lost)
 	}
 }

@@ -73,7 +73,7 @@ func TestPrefixesAreFound(t *testing.T) {
 	}
 }
 
-// report=all tells shares: fewer false positives for more reports.
+// report=all reports shares: fewer false positives for more reports.
 func TestReportAll(t *testing.T) {
 	rate := func(set map[string]string) (wrong, sent float64) {
 		l := replay(t, model(t, small(3)), session.Config{}, set)[0]
@@ -98,7 +98,7 @@ func TestHybridSendsLess(t *testing.T) {
 	}
 }
 
-// A replay gives the same answer every time.
+// A replay is reproducible.
 func TestReplayRepeats(t *testing.T) {
 	set := map[string]string{"method": "hybrid", "buckets": "64"}
 	o := small(5)
@@ -110,7 +110,7 @@ func TestReplayRepeats(t *testing.T) {
 	}
 }
 
-// A budget that is too small refuses second passes, and says so.
+// A budget that is too small refuses second passes, and they are counted.
 func TestRefusedPassesAreCounted(t *testing.T) {
 	l := replay(t, model(t, small(6)), session.Config{}, map[string]string{"method": "hybrid", "buckets": "32", "recirculate": "0.001"})[0]
 	if l.Lost["recirculation"] == 0 || number(t, l.Report, "second_pass_share") > 0.002 {
@@ -118,7 +118,7 @@ func TestRefusedPassesAreCounted(t *testing.T) {
 	}
 }
 
-// An algorithm behind one that recirculates a packet does not take the rest of the chain for its own second pass.
+// An algorithm after one that recirculates a packet does not take the rest of the chain for its own second pass.
 func TestSecondPassOfAnother(t *testing.T) {
 	testutil.NeedRoot(t)
 	d, err := algo.Lookup(reorder.Name)

@@ -1,2 +1,2 @@
-// Package session holds no code but tests of sessions: several in one process, changed while traffic flows.
+// Package session contains only tests of sessions: several in one process, changed while traffic flows.
 package session

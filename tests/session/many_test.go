@@ -16,7 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Interfaces of one kind share the program that was proven and loaded for the first of them, come with one change and go with one.
+// Interfaces of one kind share the program that was proven and loaded for the first of them, are added in one change and removed in one.
 func TestManyInterfaces(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	const many = 60
@@ -87,7 +87,7 @@ func programOn(t *testing.T, host *netns.Host, index int) (id ebpf.ProgramID) {
 	return id
 }
 
-// With a session for each interface no window mixes two, all windows together hold every packet, and all end when one run ends.
+// With a session per interface no window mixes two, all windows together contain every packet, and all end when one run ends.
 func TestEach(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	l := newLedger()

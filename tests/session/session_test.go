@@ -83,7 +83,7 @@ func selected(t *testing.T, n int, names ...string) []session.Selected {
 		d := descriptors[name]
 		value := "0"
 		if name != "stays" {
-			value = fmt.Sprint(n) // other values: another life
+			value = fmt.Sprint(n) // other values: another instance
 		}
 		v, err := algo.NewValues(d.Name, d.Params, map[string]string{"n": value})
 		if err != nil {
@@ -94,7 +94,7 @@ func selected(t *testing.T, n int, names ...string) []session.Selected {
 	return list
 }
 
-// ledger adds up what windows say.
+// ledger adds up the windows.
 type ledger struct {
 	mu    sync.Mutex
 	used  map[string]uint64
@@ -131,7 +131,7 @@ func openOn(t *testing.T, host *netns.Host, iface string, direction attach.Direc
 	return s
 }
 
-// Algorithms are added, given other values and removed under traffic: whoever stays counts every packet, and of two of whom one is always
+// Algorithms are added, changed and removed under traffic: those that stay count every packet, and of two of which one is always
 // there the two together do.
 func TestApplyUnderTraffic(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
@@ -183,31 +183,31 @@ func applyUnderTraffic(t *testing.T, host *netns.Host, flood netnstest.Flood, ch
 		t.Errorf("only %d packets: that proves nothing", sent)
 	}
 	if l.used["stays"] != sent {
-		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], sent)
+		t.Errorf("the remaining algorithm counted %d of %d", l.used["stays"], sent)
 	}
 	if both := l.used["left"] + l.used["right"]; both != sent {
 		t.Errorf("left and right counted %d of %d", both, sent)
 	}
 	if l.seen["left"]+l.seen["right"] != l.seen["stays"] {
-		t.Errorf("chain: left %d and right %d packets, whoever stayed %d", l.seen["left"], l.seen["right"], l.seen["stays"])
+		t.Errorf("chain: left %d and right %d packets, the remaining algorithm %d", l.seen["left"], l.seen["right"], l.seen["stays"])
 	}
 	checkLives(t, l.lines, changes)
 }
 
-// checkLives: windows of one algorithm never overlap, and whoever came or went in the middle of one says so.
+// checkLives: windows of one algorithm never overlap, and a window with a start or end in its middle is marked.
 func checkLives(t *testing.T, lines []report.Line, changes int) {
 	t.Helper()
 	ends, cut := map[string]int64{}, 0
 	for _, l := range lines {
 		if l.Window.Start < ends[l.Algorithm] {
-			t.Errorf("%s: a window begins at %d, the one before ended at %d", l.Algorithm, l.Window.Start, ends[l.Algorithm])
+			t.Errorf("%s: a window starts at %d, the one before ended at %d", l.Algorithm, l.Window.Start, ends[l.Algorithm])
 		}
 		ends[l.Algorithm] = l.Window.End
 		if l.Window.Cut {
 			cut++
 		}
 		if l.Algorithm == "stays" && l.Window.Cut {
-			t.Error("whoever stayed has a window that was cut")
+			t.Error("the remaining algorithm has a window that was cut")
 		}
 	}
 	if cut < changes {
@@ -215,7 +215,7 @@ func checkLives(t *testing.T, lines []report.Line, changes int) {
 	}
 }
 
-// Two sessions in one process, on one interface and on another, do not know of each other.
+// Two sessions in one process, on one interface and on another, do not affect each other.
 func TestTwoSessions(t *testing.T) {
 	one, two := netnstest.New(t, netns.Options{}), netnstest.New(t, netns.Options{})
 	first, again, second := newLedger(), newLedger(), newLedger()
@@ -227,7 +227,7 @@ func TestTwoSessions(t *testing.T) {
 		go func() { counts <- [2]uint64{uint64(i), flood.Send(&stop)} }()
 	}
 	time.Sleep(300 * time.Millisecond)
-	if err := s3.Close(); err != nil { // the others go on
+	if err := s3.Close(); err != nil { // the others continue
 		t.Error(err)
 	}
 	time.Sleep(100 * time.Millisecond)
@@ -256,7 +256,7 @@ func TestTwoSessions(t *testing.T) {
 	}
 }
 
-// Interfaces come into a session and leave it; one that does not exist changes nothing.
+// Interfaces are added to a session and removed; one that does not exist changes nothing.
 func TestInterfaces(t *testing.T) {
 	network := netnstest.New(t, netns.Options{Middle: netns.Bridge})
 	l := newLedger()
@@ -288,7 +288,7 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// A session that nobody gave an end goes on from window to window.
+// A session without an end continues from window to window.
 func TestEndlessHasWindows(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	l := newLedger()

@@ -18,7 +18,7 @@ type Edge struct {
 	Good, Bad []uint64
 }
 
-// Range is the edge of a word that holds a number with a fraction: both ends are good, and what is next to them is not, nor what is no number.
+// Range is the edge of a word that holds a number with a fraction: both ends are valid, the values next to them are not, and neither is what is not a number.
 func Range(name string, at int, low, high float64) Edge {
 	return Edge{name, at, Numbers(low, high), Numbers(math.Nextafter(low, math.Inf(-1)), math.Nextafter(high, math.Inf(1)), math.Inf(1), math.Inf(-1), math.NaN())}
 }

@@ -1,4 +1,4 @@
-// Package snapshottest holds what every algorithm's snapshots must stand: tests without a kernel call it with snapshots of their own.
+// Package snapshottest contains what every algorithm's snapshots must pass: tests without a kernel call it with their snapshots.
 package snapshottest
 
 import (

@@ -160,8 +160,8 @@ func (f *feeder) one(t *testing.T, frame *packet.Frame) {
 	}
 }
 
-// Instances that share their programs leave the same words as one alone does that is sent the same packets, in every array of every algorithm; one that
-// no packet is sent to has the words that it began with, whatever the other two are sent.
+// Instances that share their programs leave the same words as one alone does that is sent the same packets, in every array of every algorithm; one without
+// packets keeps its initial words, whatever is sent to the other two.
 func TestAlikeAnswers(t *testing.T) {
 	testutil.NeedRoot(t)
 	seed, odd, list := testutil.Seed(t), cornerFrames(t), shareable(t)

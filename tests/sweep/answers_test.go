@@ -41,8 +41,8 @@ func parameters(t *testing.T, d *algo.Descriptor, line string) algo.Values {
 	return v
 }
 
-// A capture has the answer that it had: who changes one, knows it (-update), and says so to those who compare windows of years. What is asked of an
-// algorithm stands in testdata/NAME.jsonl: lines of parameters behind a #, each before its answer.
+// The answers of captures do not change unnoticed: a change needs -update, and an entry in the changelog for users who compare windows of years. The parameters of an
+// algorithm are in testdata/NAME.jsonl: lines of parameters after a #, each before its answer.
 func TestAnswers(t *testing.T) {
 	testutil.NeedRoot(t)
 	scan, err := traffic.NewLean(traffic.LeanOptions{Packets: 200, Flows: 100, Span: 10 * time.Second, Heavy: 10, Victims: 1, Scan: 3000, Seed: 4})

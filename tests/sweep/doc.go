@@ -1,2 +1,2 @@
-// Package sweep holds no code but tests: they take every registered algorithm the whole way, knowing none of them.
+// Package sweep contains only tests: they take every registered algorithm through all steps, without naming any of them.
 package sweep

@@ -60,7 +60,7 @@ var asks = map[string][]string{
 	"reorder.recirculate":     {"0.01", "1"},
 }
 
-// onlySizes: rule 6 is about sizes, which the parameters of a host may exceed, and says what to take instead.
+// onlySizes: rule 6 is about sizes, which the parameters of a host may exceed, and its error states the remedy.
 func onlySizes(err error) bool {
 	sizes := false
 	for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -74,7 +74,7 @@ func onlySizes(err error) bool {
 	return sizes
 }
 
-// What the parameters say can be asked for is asked for: a form is refused by its parameters, or the prover has nothing against it.
+// Every documented choice works: a form is rejected by its parameters, or the prover accepts it.
 // XDPMON_FORMS is how many of each algorithm, XDPMON_FORMS_SEED which.
 func TestDrawnFormsAreProven(t *testing.T) {
 	number := func(name string, n int) int {

@@ -66,7 +66,7 @@ func described(path string) (kernelObject, bool) {
 }
 
 // gone waits until the kernel has freed objects, which it does after all programs have ended. Constants are mapped into
-// this process; the library unmaps them when the garbage collector comes by.
+// this process; the library unmaps them when the garbage collector runs.
 func gone(t *testing.T, objects map[kernelObject]bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); len(objects) > 0; time.Sleep(50 * time.Millisecond) {
@@ -96,13 +96,13 @@ func (o kernelObject) exists() bool {
 		next, err := ebpf.ProgramGetNextID(ebpf.ProgramID(o.id - 1))
 		return err == nil && next == ebpf.ProgramID(o.id)
 	}
-	return false // a link goes with its last descriptor
+	return false // a link is removed with its last descriptor
 }
 
-// frames are packets of several captures, one behind the other.
+// frames are packets of several captures, one after the other.
 type frames []packet.Frame
 
-// cornerFrames reads the odd captures; each begins when the one before has ended.
+// cornerFrames reads the odd captures; each starts when the one before has ended.
 func cornerFrames(t *testing.T) frames {
 	t.Helper()
 	var all frames

@@ -25,11 +25,11 @@ var (
 
 const optionalFile = "../../userspace/algo/optional.go"
 
-// row of the table: interface, what has it, and who implements it.
+// row of the table: interface, its owner, and the algorithms that implement it.
 var row = regexp.MustCompile(`(?m)^(//\t(\w+) +[A-Z]\w+ +)(\S.*)$`)
 
-// TestOptionalInterfaces: the table of userspace/algo/optional.go says who implements what, and every interface of the file is in it. With -update the
-// table is written anew.
+// TestOptionalInterfaces: the table of userspace/algo/optional.go lists the implementations, and every interface of the file is in it. With -update the
+// table is rewritten.
 func TestOptionalInterfaces(t *testing.T) {
 	text, err := os.ReadFile(optionalFile)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOptionalInterfaces(t *testing.T) {
 		}
 	}
 	for name := range got {
-		t.Errorf("the table has %s, which this test does not know", name)
+		t.Errorf("the table has %s, which this test does not check", name)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// TestPlansOfNothingSaid: `xdpmon plan NAME` has an answer, and does not complain of flags that nobody gave.
-func TestPlansOfNothingSaid(t *testing.T) {
+// TestPlansWithoutFlags: `xdpmon plan NAME` without flags has an answer, and no error about flags.
+func TestPlansWithoutFlags(t *testing.T) {
 	planned := 0
 	for _, d := range algo.All() {
 		if !algo.Implements[algo.Planner](d) {

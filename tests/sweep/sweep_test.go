@@ -61,7 +61,7 @@ func TestProven(t *testing.T) {
 	})
 }
 
-// Every algorithm takes the odd captures without an error, and every packet of them reaches the chain.
+// Every algorithm processes the odd captures without an error, and every packet of them reaches the chain.
 func TestReplaysOddCaptures(t *testing.T) {
 	testutil.NeedRoot(t)
 	frames := cornerFrames(t)
@@ -123,7 +123,7 @@ func checkSnapshot(t *testing.T, l report.Line) {
 	}
 }
 
-// checkBody: a distribution counts up, and to what it says.
+// checkBody: a distribution is cumulative, up to its count.
 func checkBody(t *testing.T, b report.Body) {
 	t.Helper()
 	for _, d := range b.Distributions {

@@ -33,7 +33,7 @@ func choices(d *algo.Descriptor) []map[string]string {
 }
 
 // TestTypedAccess configures every algorithm with the defaults and with each choice, so that a parameter that is asked for by a name or type
-// it was not declared with panics here. An algorithm may refuse a value; the defaults it must take.
+// it was not declared with panics here. An algorithm may reject a value, but not the defaults.
 func TestTypedAccess(t *testing.T) {
 	for _, d := range algo.All() {
 		t.Run(d.Name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func access(t *testing.T, d *algo.Descriptor, spec *ebpf.CollectionSpec, v algo.
 			continue
 		}
 		if again, err := d.Configure(v, setup); err != nil || !reflect.DeepEqual(of.Config, again.Config) {
-			t.Errorf("%s with %v: read again, the configuration is another: an agent would begin anew at every reload (%v)", d.Name, set, err)
+			t.Errorf("%s with %v: read again, the configuration is another: an agent would restart it at every reload (%v)", d.Name, set, err)
 		}
 		use(t, of, setup)
 		i, err := of.New(algo.Env{})

@@ -17,9 +17,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Clocks in registers have few bits and count from boot: the answer must not depend on when somebody measures. The same packets
-// pass once in a quiet time and once so that a clock of any number of bits, from 34 to 53 in nanoseconds, wraps in their middle.
-// (What wraps within nine seconds does so in both.)
+// Clocks in registers have few bits and count from boot: the answer must not depend on the time of the measurement. The same packets
+// pass once without a wrap and once so that a clock of any number of bits, from 34 to 53 in nanoseconds, wraps in their middle.
+// (Clocks that wrap within nine seconds do so in both.)
 func TestClocksWrap(t *testing.T) {
 	testutil.NeedRoot(t)
 	const span = 4 * time.Second
@@ -37,7 +37,7 @@ func TestClocksWrap(t *testing.T) {
 	})
 }
 
-// reportsAt are the reports of packets that begin at a time.
+// reportsAt are the reports of packets that start at a time.
 func reportsAt(t *testing.T, s session.Selected, all frames, start int64) string {
 	t.Helper()
 	moved := slices.Clone(all)
@@ -108,7 +108,7 @@ func framesOf(t *testing.T, m traffic.Model) (all frames) {
 	}
 }
 
-// fromDifference cuts two texts to where they begin to differ.
+// fromDifference cuts two texts to where they start to differ.
 func fromDifference(a, b string) (string, string) {
 	at := 0
 	for at < min(len(a), len(b)) && a[at] == b[at] {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BPFFS mounts a bpf file system of its own for a test and returns its folder. It is gone with the test.
+// BPFFS mounts a separate bpf file system for a test and returns its folder. It is removed with the test.
 func BPFFS(tb testing.TB) string {
 	tb.Helper()
 	NeedRoot(tb)

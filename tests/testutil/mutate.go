@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MutateText damages the text of a file somewhere: for tests of whoever reads one while it runs.
+// MutateText damages the text of a file somewhere: for tests of programs that read one while it runs.
 func MutateText(rng *rand.Rand, text string) string {
 	lines := strings.Split(text, "\n")
 	i, j := rng.IntN(len(lines)), rng.IntN(len(lines))

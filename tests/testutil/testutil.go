@@ -1,4 +1,4 @@
-// Package testutil holds what the tests of all packages share: privileges, captures, seeds, a bpf file system,
+// Package testutil is shared by the tests of all packages: privileges, captures, seeds, a bpf file system,
 // and the check that a package's tests leave no file descriptor and no goroutine behind.
 package testutil
 
@@ -40,10 +40,10 @@ func NeedTool(tb testing.TB, name string) string {
 	return path
 }
 
-// start is the folder in which the test began: its package's.
+// start is the working directory at the start of the test: its package's folder.
 var start, _ = os.Getwd()
 
-// Root is the repository's root folder. Binaries hold no paths (-trimpath), so that worktrees share one build cache.
+// Root is the repository's root folder. Binaries contain no paths (-trimpath), so that worktrees share one build cache.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	for dir := start; ; dir = filepath.Dir(dir) {

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-// Who may not ask reads why, and which flag gives what is missing.
+// A client without access gets the reason, and the flag that provides what is missing.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	r := begin(t)

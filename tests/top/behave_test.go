@@ -135,7 +135,7 @@ func (s *server) stop() {
 	s.running.Close()
 }
 
-// An agent that is gone, and one that returns.
+// An agent that disconnects, and one that returns.
 func TestReconnects(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
@@ -152,11 +152,11 @@ func TestReconnects(t *testing.T) {
 	r.close()
 	s.start(t, address, r.Handler())
 	if screen := tm.until("live, last window 03:06:50"); strings.Contains(screen, "trying again") {
-		t.Errorf("connected, and said to be not:\n%s", screen)
+		t.Errorf("connected, and shown as disconnected:\n%s", screen)
 	}
 }
 
-// The terminal is as it was, however the screen ends.
+// The terminal is restored, however the screen ends.
 func TestTerminalIsRestored(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
@@ -201,7 +201,7 @@ func TestTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// lines takes what is written line by line.
+// lines reads written output line by line.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -248,7 +248,7 @@ func TestPlain(t *testing.T) {
 	r.close()
 	text := out.until(t, "finding ends, critical: 192.0.2.7:443 does not answer")
 	if strings.Count(text, "finding begins") != 2 {
-		t.Errorf("findings are told more than once:\n%s", text)
+		t.Errorf("findings are written more than once:\n%s", text)
 	}
 	for _, c := range text {
 		if c != '\n' && c < ' ' || c == '\u202e' || c == '\u05d0' {

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-// epoch is when the windows of tests begin; windows is how many there are at the start.
+// epoch is the start of the tests' windows; windows is their initial number.
 var epoch = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 const (
@@ -23,7 +23,7 @@ const (
 	windows = 40
 )
 
-// hostile is what somebody may name a flow, a guest or a host to harm who looks: it clears a screen, turns text round, combines and is wide.
+// hostile is a malicious name of a flow, a guest or a host: it clears a screen, reverses text, combines and is wide.
 const hostile = "\x1b[2J\x1b[31mred\u202eevil\u0301 \u05d0\u05d1 界界\r\n"
 
 func at(n int) report.Window {
@@ -91,7 +91,7 @@ type rig struct {
 
 func (r *rig) open() []finding.Finding { r.mu.Lock(); defer r.mu.Unlock(); return r.findings }
 
-// found makes these the findings that go on.
+// found makes these the active findings.
 func (r *rig) found(list []finding.Finding) { r.mu.Lock(); defer r.mu.Unlock(); r.findings = list }
 
 func (r *rig) now() time.Time {

@@ -31,7 +31,7 @@ func golden(t *testing.T, name, screen string) {
 	}
 }
 
-// Each view, as it stands on a small and on a large terminal.
+// Each view, on a small and on a large terminal.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	r := begin(t)

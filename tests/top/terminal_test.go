@@ -1,4 +1,4 @@
-// Package top holds what `xdpmon top` draws against screens that were looked at, in a terminal that is emulated.
+// Package top compares the screens of `xdpmon top` with reviewed ones, in an emulated terminal.
 package top
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/model"
 )
 
-// patience is how long a screen may take on a machine that others use.
+// patience is the timeout of a screen on a busy machine.
 const patience = 30 * time.Second
 
-// terminal is an emulated one: what is written is drawn, what is typed is read.
+// terminal is an emulated one: output is drawn, typed keys are read.
 type terminal struct {
 	t      *testing.T
 	keys   chan []byte

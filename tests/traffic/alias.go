@@ -2,7 +2,7 @@ package traffic
 
 import "math/rand/v2"
 
-// alias draws from a discrete distribution in constant time (Walker's method): every column holds its own item
+// alias draws from a discrete distribution in constant time (Walker's method): every column has its own item
 // up to a height and another one above.
 type alias struct {
 	shares []float64 // normalised
@@ -44,7 +44,7 @@ func (a *alias) fill(small, large []int32) {
 		}
 	}
 	for _, i := range append(small, large...) {
-		a.height[i] = 1 // what is left is full but for rounding
+		a.height[i] = 1 // the rest is full except for rounding
 	}
 }
 

@@ -16,14 +16,14 @@ type BurstyOptions struct {
 	Flows    int           // 20,000
 	Rate     float64       // of the link, bits a second; 10e9
 	Load     float64       // share of it that the background fills; 0.1
-	Every    time.Duration // mean time from one burst's begin to the next; 4 ms
+	Every    time.Duration // mean time from one burst's start to the next; 4 ms
 	Shortest time.Duration // bursts last from this to Longest, evenly on a logarithmic axis; 50 us
 	Longest  time.Duration // 2 ms
 	Senders  int           // a burst has 1 to so many flows, few more often than many; 24
 	Seed     uint64
 }
 
-// Bursty is a model: see BurstyOptions. Every burst's flows begin within its first half and send with weights of their own.
+// Bursty is a model: see BurstyOptions. Every burst's flows start within its first half and send with weights of their own.
 type Bursty struct {
 	opts    BurstyOptions
 	rng     *rand.Rand
@@ -32,7 +32,7 @@ type Bursty struct {
 	seq     []uint32
 	left    int
 	next    float64 // ns, of the next background packet
-	burst   float64 // ns, when the next burst begins
+	burst   float64 // ns, start of the next burst
 	senders queue   // packets of bursts: id is the flow, aux the gap to its next packet (ns), seen the end
 }
 

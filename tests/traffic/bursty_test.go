@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Bursty traffic comes in order, fills the link as far as its background says between bursts, and exceeds it in them.
+// Bursty traffic is in order, fills the link as configured between bursts, and exceeds it in them.
 func TestBursty(t *testing.T) {
 	b, err := NewBursty(BurstyOptions{Packets: 200_000, Seed: 5})
 	if err != nil {
@@ -18,7 +18,7 @@ func TestBursty(t *testing.T) {
 	var p packet.Packet
 	for b.Next(&p) {
 		if p.Time < last {
-			t.Fatalf("a packet at %d behind one at %d", p.Time, last)
+			t.Fatalf("a packet at %d after one at %d", p.Time, last)
 		}
 		last = p.Time
 		bySlot[p.Time/slot] += float64(p.Len) * 8

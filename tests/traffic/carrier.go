@@ -37,7 +37,7 @@ func mix(x uint32) uint32 {
 }
 
 // endpoints writes the addresses and ports of flow n from its client to its server. The client's address and port
-// together say n, so no two flows of a model are the same.
+// together are n, so no two flows of a model are the same.
 func endpoints(p *packet.Packet, n uint32, v6 bool) {
 	client, server := mix(n), mix(n^0x5bd1e995)
 	p.SrcPort = 1024 + uint16(client&0x7fff)
@@ -77,7 +77,7 @@ func reverse(p *packet.Packet) {
 	p.SrcPort, p.DstPort = p.DstPort, p.SrcPort
 }
 
-// carrier makes the packets of requests and responses. The word that request returns goes with the response.
+// carrier makes the packets of requests and responses. The word that request returns is passed to the response.
 type carrier interface {
 	request(p *packet.Packet, id uint32) (aux uint32)
 	response(p *packet.Packet, id, aux uint32)
@@ -85,7 +85,7 @@ type carrier interface {
 	stray(p *packet.Packet, n uint32)
 }
 
-// handshake gives each request a flow of its own. Strays come from flows with ids that no request has.
+// handshake gives each request a separate flow. Strays are from flows with ids that no request has.
 type handshake struct{ v6 bool }
 
 const strayFlows = 1 << 31

@@ -20,12 +20,12 @@ type InsistentOptions struct {
 	// Delay is the longest from the last occurrence to the answer, or from the first (Early); log-uniform over a factor of 100.
 	Delay time.Duration
 	Early bool
-	// Bursts slows every fourth thousand of requests down by a factor of 8 while they come five times as fast.
+	// Bursts slows every fourth thousand of requests down by a factor of 8 while they arrive five times as fast.
 	Bursts bool
 	Seed   uint64
 }
 
-// Script is a model of packets that lie ready.
+// Script is a model of prepared packets.
 type Script []packet.Packet
 
 // Next implements Model.
@@ -60,7 +60,7 @@ func NewInsistent(o InsistentOptions) *Script {
 	return InTime(packets)
 }
 
-// handshake appends the packets of client n, which begins at a time.
+// handshake appends the packets of client n, which starts at a time.
 func (o InsistentOptions) handshake(packets []packet.Packet, rng *rand.Rand, n int, first int64, slower float64) []packet.Packet {
 	last, times := first, 1
 	if rng.Float64() < o.Share {

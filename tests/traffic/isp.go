@@ -21,9 +21,9 @@ type ISPOptions struct {
 }
 
 // ISP is a model: see ISPOptions. Arrivals are independent (a Poisson process); all answered requests get their
-// response, so that the truth is not cut at the end: some thousand responses come after the last arrival.
+// response, so that the truth is not cut at the end: some thousand responses follow the last arrival.
 //
-// The paper gives the mean, and that 2^9 ms is close to the 99th percentile. The body is ours: four populations of
+// The paper states the mean, and that 2^9 ms is close to the 99th percentile. The body is ours: four populations of
 // round trips, each log-normal, cut at 4 s, scaled together until the mean is exact.
 type ISP struct{ pairs }
 

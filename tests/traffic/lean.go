@@ -11,7 +11,7 @@ import (
 
 // LeanOptions describe a minute of a backbone on which some connections suffer: Liu et al., "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", section 6.1. Sizes of
 // flows have CAIDA-like skew, segments are sent as trains a round trip or more apart, and every segment is acknowledged
-// one round trip later. Negative values stand for none where 0 means the default.
+// one round trip later. Negative values mean none if 0 means the default.
 type LeanOptions struct {
 	Packets int           // of both directions, about: 7,000,000
 	Flows   int           // connections, each of which sends data one way and is acknowledged the other: 370,000
@@ -25,9 +25,9 @@ type LeanOptions struct {
 	Victims int // of each kind, chosen independently: 100
 
 	Delay time.Duration // added to every round trip of the victims of delay; 0
-	Loss  float64       // share of the victims' segments that never come by; 0
-	Late  float64       // ... that come one to three places later, within 3 ms; 0
-	Again float64       // ... that come once more at the head of a later train, more than 3 ms later; 0
+	Loss  float64       // share of the victims' segments that are lost; 0
+	Late  float64       // ... that arrive one to three places later, within 3 ms; 0
+	Again float64       // ... that are repeated at the head of a later train, more than 3 ms later; 0
 	// Background is the share of segments of all other flows that are lost, as many that are late, and as many again: 0.0002.
 	Background float64
 	Repair     bool // lost segments are sent again, as retransmissions
@@ -143,7 +143,7 @@ func (m *Lean) Tally(rank int) LeanTally { return m.tallies[rank] }
 // Counted reports whether a flow's IPv4 IDs count its packets.
 func (m *Lean) Counted(rank int) bool { return !m.flows[rank].v6 && m.flows[rank].ids == idCounts }
 
-// Flow returns the key of a flow the way its data goes: addresses, ports and protocol.
+// Flow returns the key of a flow in the direction of its data: addresses, ports and protocol.
 func (m *Lean) Flow(rank int) packet.Packet {
 	var p packet.Packet
 	m.address(&p, uint32(rank))

@@ -9,7 +9,7 @@ import (
 // leanFlow is one connection. The order of the fields keeps it small: there are hundreds of thousands.
 type leanFlow struct {
 	start  int64 // ns, of the first train
-	rtt    int64 // ns, without what is added
+	rtt    int64 // ns, without additions
 	period int64 // ns between the starts of trains, on average
 	rates  [leanKinds]float32
 	mean   float32 // segments of a train
@@ -21,7 +21,7 @@ type leanFlow struct {
 	passed bool  // one has
 	ids    idKind
 	v6     bool
-	head   bool   // of a train: what is sent again comes first
+	head   bool   // of a train: retransmissions are first
 	id     uint16 // of the next packet of the data's direction
 	ackID  uint16 // ... of the other
 	began  int64  // ns, start of the train that runs
@@ -33,7 +33,7 @@ type leanSegment struct {
 	id     uint16
 }
 
-// sizes gives every flow its segments, so that with their acknowledgements they are about as many as asked for.
+// sizes gives every flow its segments, so that with their acknowledgements they are about as many as requested.
 func (m *Lean) sizes() {
 	shares := make([]float64, len(m.flows))
 	for i := range shares {
@@ -76,7 +76,7 @@ func (m *Lean) character(id uint32) {
 	f.rates[LeanDelay] = 0
 	n := float64(f.left)
 	f.mean = leanTrain
-	lasts := n / leanTrain * (float64(f.rtt) + 200e6*r.ExpFloat64()) // mice come in a few trains, elephants last
+	lasts := n / leanTrain * (float64(f.rtt) + 200e6*r.ExpFloat64()) // mice have a few trains, elephants last
 	if lasts = min(lasts, span*0.95); n > 100 {
 		lasts = span * (0.3 + 0.65*r.Float64())
 		f.mean = float32(max(leanTrain, n*float64(f.rtt)/lasts)) // no train before the acknowledgement of the last one

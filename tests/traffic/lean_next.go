@@ -27,7 +27,7 @@ func (m *Lean) Next(p *packet.Packet) bool {
 	return true
 }
 
-// leanSource is where the next packet comes from.
+// leanSource is the source of the next packet.
 type leanSource uint8
 
 const (
@@ -91,7 +91,7 @@ func (m *Lean) earliest() leanSource {
 	return from
 }
 
-// begin starts a train: geometric length, never more than what is left.
+// begin starts a train: geometric length, at most the rest.
 func (m *Lean) begin(id uint32, now int64) {
 	f := &m.flows[id]
 	length := 1 + uint32(math.Log1p(-m.rng.Float64())/math.Log1p(-1/float64(f.mean)))
@@ -99,7 +99,7 @@ func (m *Lean) begin(id uint32, now int64) {
 	m.trains.Push(event{time: now, id: id})
 }
 
-// advance sends what is next in a train; false when it was lost on its way, or the train is over.
+// advance sends the next packet of a train; false if it was lost, or the train is over.
 func (m *Lean) advance(p *packet.Packet, e event) bool {
 	f := &m.flows[e.id]
 	if back := m.again[e.id]; len(back) > 0 && f.head {
@@ -154,7 +154,7 @@ func (m *Lean) fresh(p *packet.Packet, e event) bool {
 		if m.opts.Repair {
 			m.again[e.id] = append(m.again[e.id], leanSegment{s.number, leanLost})
 		}
-		m.trains.Push(e) // the next one comes at this time instead
+		m.trains.Push(e) // the next one is sent at this time instead
 		return false
 	}
 	if u -= f.rates[LeanLoss]; u < f.rates[LeanLate] && f.wait == 0 && f.train > 0 {
@@ -197,7 +197,7 @@ func (m *Lean) rest(e event) {
 		return
 	}
 	next := f.began + int64(float64(f.period)*(0.5+m.rng.Float64()))
-	next = min(next, Start+int64(m.opts.Span)) // what does not fit in the time comes at its end
+	next = min(next, Start+int64(m.opts.Span)) // what does not fit in the time is sent at its end
 	if again {
 		next = max(next, e.time+leanPause)
 	}

@@ -13,7 +13,7 @@ func smallLean(seed uint64) LeanOptions {
 		Delay: 50 * time.Millisecond, Loss: 0.04, Late: 0.04, Again: 0.01, Seed: seed}
 }
 
-// play reads a model to its end and checks that time does not go back.
+// play reads a model to its end and checks that time does not decrease.
 func play(t *testing.T, m *Lean, f func(p *packet.Packet)) (packets int) {
 	t.Helper()
 	last := int64(0)
@@ -36,7 +36,7 @@ func leanModel(t *testing.T, o LeanOptions) *Lean {
 	return m
 }
 
-// The model holds what it promises: as many packets as asked for, in the time, from as many flows, acknowledged but for one
+// The model does what it states: as many packets as requested, in the time, from as many flows, acknowledged except for one
 // per cent; and victims suffer at their rates.
 func TestLeanShape(t *testing.T) {
 	m := leanModel(t, smallLean(1))
@@ -56,7 +56,7 @@ func TestLeanShape(t *testing.T) {
 		t.Errorf("%d of %d segments are acknowledged", acks, segments)
 	}
 	if end > Start+int64(11*time.Second) {
-		t.Errorf("the last packet comes after %v", time.Duration(end-Start))
+		t.Errorf("the last packet is sent after %v", time.Duration(end-Start))
 	}
 	single := 0
 	for i := range 20_000 {
@@ -100,7 +100,7 @@ func TestLeanSeed(t *testing.T) {
 	}
 }
 
-// A scan is in the trace besides all that is there without it, each of its SYNs to an address of its own.
+// A scan is added to the rest of the trace, each of its SYNs to another address.
 func TestLeanScan(t *testing.T) {
 	o := smallLean(5)
 	without := play(t, leanModel(t, o), func(*packet.Packet) {})
@@ -129,7 +129,7 @@ func TestLeanMirror(t *testing.T) {
 		before = *p
 	})
 	if share := float64(twice) / float64(n-twice); share < 0.49 || share > 0.51 {
-		t.Errorf("%d of %d packets come twice", twice, n-twice)
+		t.Errorf("%d of %d packets are sent twice", twice, n-twice)
 	}
 }
 

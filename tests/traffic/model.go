@@ -20,7 +20,7 @@ type Model interface {
 	Next(p *packet.Packet) bool
 }
 
-// Truth is what a model of requests and responses knows; it is complete when Next has returned false.
+// Truth is the exact result of a model of requests and responses; it is complete when Next has returned false.
 type Truth struct {
 	Delays   []int64 // ns, of every answered request, in the order of the responses
 	Requests uint64  // answered or not
@@ -35,7 +35,7 @@ func (t *Truth) Match() float64 {
 	return float64(len(t.Delays)) / float64(t.Requests)
 }
 
-// Frames turns a model into what a replay reads: headers only, Frame.Len as on the wire.
+// Frames converts a model to the input of a replay: headers only, Frame.Len as on the wire.
 func Frames(m Model) capture.Source { return &frames{model: m} }
 
 type frames struct {

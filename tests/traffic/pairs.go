@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// arrival is what comes next apart from due responses.
+// arrival is the next arrival other than due responses.
 type arrival uint8
 
 const (

@@ -18,10 +18,10 @@ type ReorderOptions struct {
 	Packets  int           // about that many: 8,200,000, a tenth of the paper's
 	Flows    int           // 546,126
 	Prefixes int           // 17,097
-	Span     time.Duration // flows begin within it: 30 s, so that the rate is the paper's
+	Span     time.Duration // flows start within it: 30 s, so that the rate is the paper's
 	Gap      time.Duration // mean between the segments of a train: 12 us
 	Bad      float64       // share of prefixes whose path is bad: 0.12
-	Split    float64       // share of prefixes of whose segments some take another path: gaps that nobody fills: 0.02
+	Split    float64       // share of prefixes of whose segments some take another path: gaps that are never filled: 0.02
 	V6       float64       // share of prefixes
 	Seed     uint64
 }
@@ -41,7 +41,7 @@ func (o *ReorderOptions) possible() bool {
 		o.Span > 0 && o.Gap > 0 && o.Bad >= 0 && o.Bad <= 1 && o.Split >= 0 && o.Split <= 1 && o.V6 >= 0 && o.V6 <= 1
 }
 
-// reorderStart leaves room for a stale empty record: a stored time of 0 lies that far back.
+// reorderStart leaves time for a stale empty record: a stored time of 0 is that far back.
 const reorderStart = 300 * int64(time.Second)
 
 // sender is one flow.
@@ -52,9 +52,9 @@ type sender struct {
 	next    uint32 // number of the next one, in segments
 	window  int32
 	bad     float32 // probability that a segment is lost or late
-	hidden  float32 // ... that it takes a path that does not come by here
+	hidden  float32 // ... that it takes a path that is not measured
 	again   []uint32
-	train   []uint32 // what is on its way, in order of arrival
+	train   []uint32 // packets in flight, in order of arrival
 	arrived int
 }
 
@@ -100,7 +100,7 @@ func (r *Reorder) quality() float64 {
 	return 0.0005 * r.rng.ExpFloat64()
 }
 
-// assign gives every prefix one flow and the rest by Zipf's law. A flow is better or worse off than its prefix: that is what
+// assign gives every prefix one flow and the rest by Zipf's law. A flow may have more or fewer losses than its prefix: that is what
 // keeps the correlation of section 4.1.2 weak.
 func (r *Reorder) assign(quality []float64, hidden []float32) {
 	shares := make([]float64, r.opts.Prefixes)
@@ -159,7 +159,7 @@ func (r *Reorder) Next(p *packet.Packet) bool {
 // send starts the next train of a flow that has something left.
 func (r *Reorder) send(id uint32, when int64) {
 	f := &r.flows[id]
-	for f.build(r.rng); len(f.train) == 0 && f.left > 0; f.build(r.rng) { // trains that nobody saw
+	for f.build(r.rng); len(f.train) == 0 && f.left > 0; f.build(r.rng) { // trains that were not seen
 	}
 	if len(f.train) > 0 {
 		r.active.Push(event{time: when, id: id})
@@ -188,7 +188,7 @@ func (f *sender) build(rng *rand.Rand) {
 	}
 }
 
-// disturb takes lost segments out of the train and delivers late ones one to three places later.
+// disturb removes lost segments from the train and delivers late ones one to three places later.
 func (f *sender) disturb(rng *rand.Rand) {
 	kept := f.train[:0]
 	for _, segment := range f.train {

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// The model's packets are in time order, come from as many prefixes as asked for, and most flows are in order.
+// The model's packets are in time order, from as many prefixes as requested, and most flows are in order.
 func TestReorder(t *testing.T) {
 	m, err := NewReorder(ReorderOptions{Packets: 50_000, Flows: 4_000, Prefixes: 200, Span: time.Second, V6: 0.2, Seed: 3})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// follow matches responses to requests as an exact oracle would, by what stands in the packets.
+// follow matches responses to requests as an exact oracle would, by the contents of packets.
 type follow struct {
 	t        *testing.T
 	pending  map[key]int64
@@ -137,7 +137,7 @@ func TestISP(t *testing.T) {
 	}
 }
 
-// The whole trace has the paper's numbers, and its arrivals take 11.4 s.
+// The whole trace has the paper's numbers, and its arrivals span 11.4 s.
 func TestISPWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten million packets: not with -short")
@@ -230,7 +230,7 @@ func TestConstantRate(t *testing.T) {
 	}
 }
 
-// Decode reads from the frames what the model says is in them; a capture of it holds the same.
+// Decode reads from the frames what the model describes; a capture of it is the same.
 func TestPacketsAreWhatFramesHold(t *testing.T) {
 	for name, make := range models() {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestPacketsAreWhatFramesHold(t *testing.T) {
 					t.Fatal(err)
 				}
 				if want.Has(packet.TCP) {
-					want.Window = 65535 // models have no windows, what is built has the largest
+					want.Window = 65535 // models have no windows, built packets have the largest
 				}
 				if reason := packet.Decode(&f, packet.DecodeOptions{}, &got); reason != packet.Parsed || got != want {
 					t.Fatalf("packet %d: %v\n%+v, want\n%+v", n, reason, got, want)

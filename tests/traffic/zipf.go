@@ -80,7 +80,7 @@ func NewZipf(o ZipfOptions) (*Zipf, error) {
 	return z, nil
 }
 
-// makeFlows gives every flow its key: the network and what counts within it say the flow's number.
+// makeFlows gives every flow its key: the network, and a counter within it, are the flow's number.
 func (z *Zipf) makeFlows() {
 	for i := range z.flows {
 		p := &z.flows[i]

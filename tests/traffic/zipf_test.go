@@ -33,7 +33,7 @@ func TestZipfCountsAndShares(t *testing.T) {
 			t.Fatalf("flow %v jumps to sequence number %d, want %d", k, p.Seq, want)
 		}
 		if p.Time < last {
-			t.Fatalf("time goes back from %d to %d", last, p.Time)
+			t.Fatalf("time decreases from %d to %d", last, p.Time)
 		}
 		last = p.Time
 		next[k] = p.Seq + p.Payload
@@ -55,7 +55,7 @@ func TestZipfCountsAndShares(t *testing.T) {
 	checkShares(t, z, packets)
 }
 
-// checkShares: each of the largest flows is within five deviations of what its share gives.
+// checkShares: each of the largest flows is within five deviations of its share.
 func checkShares(t *testing.T, z *Zipf, packets float64) {
 	t.Helper()
 	for rank := range 100 {

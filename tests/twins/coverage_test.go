@@ -9,8 +9,8 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
 
-// coverage of a twin: the branches, actions, parser states and table entries of its text as it stands, and whether packets reached
-// them in any form. Entries of generated tables are told by what they say, for the forms of the test have them elsewhere.
+// coverage of a twin: the branches, actions, parser states and table entries of its committed text, and whether packets reached
+// them in any form. Entries of generated tables are identified by their content, since the forms of the test have them at other positions.
 type coverage map[string]bool
 
 func (c coverage) add(sw *run.Switch, tw *twin.Twin, form twin.Form) {
@@ -55,10 +55,10 @@ func (c coverage) missed(tw *twin.Twin) (missed []string, all int) {
 	return missed, all
 }
 
-// checkCoverage wants 95 %. The last form was recorded.
+// checkCoverage requires 95 %. The last form was recorded.
 func checkCoverage(t *testing.T, tw *twin.Twin, last *pair) {
 	c, forms := coverage{}, tw.FormsOf()
-	order := slices.Clone(forms) // the last one of the text as it stands, those that are generated, the others
+	order := slices.Clone(forms) // the last form of the committed text, the generated forms, the others
 	slices.Reverse(order)
 	slices.SortStableFunc(order, func(a, b twin.Form) int { return number(b.Generated) - number(a.Generated) })
 	if first := slices.IndexFunc(order, func(f twin.Form) bool { return !f.Generated }); first > 0 {

@@ -33,7 +33,7 @@ func (p *pair) remembered() (func(array string, i int) uint64, error) {
 	return func(array string, i int) uint64 { return before[array][i] }, nil
 }
 
-// wanted is what the twin's headers have to say of this packet.
+// wanted is the expected content of the twin's headers for this packet.
 func (p *pair) wanted(in *arrival, f *packet.Frame, s *twin.Seen) (err error) {
 	if len(p.twin.Emits) == 0 || in.side == hostOnly || in.side == neither {
 		return nil
@@ -48,7 +48,7 @@ func (p *pair) wanted(in *arrival, f *packet.Frame, s *twin.Seen) (err error) {
 	}
 	p.records = append(p.records, s.Records...)
 	if in.wanted, err = p.twin.Wanted(s); err != nil {
-		return fmt.Errorf("what headers have to say: %w", err)
+		return fmt.Errorf("expected headers: %w", err)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (p *pair) recorded() (all [][]uint64, err error) {
 	return all, err
 }
 
-// decide notes which fields of digests the comparison looks at: one that is changed has to change what is compared.
+// decide records which fields of digests the comparison uses: a changed one has to change the compared words.
 func (p *pair) decide(time uint64) {
 	if p.fields == nil {
 		return
@@ -87,7 +87,7 @@ func (p *pair) decide(time uint64) {
 	}
 }
 
-// undecided are fields of digests that may say anything.
+// undecided are fields of digests with any content.
 func undecided(fields map[string]bool) (names []string) {
 	for name, decides := range fields {
 		if !decides {

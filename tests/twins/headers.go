@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// side says who measures a packet.
+// side is who measures a packet.
 type side int
 
 const (
@@ -23,7 +23,7 @@ const (
 	lengths = "lengths that the twin does not check"
 )
 
-// whose says who measures a frame, and which difference it is when not both do. It walks the headers by itself, with the
+// whose returns who measures a frame, and which difference it is if not both do. It parses the headers by itself, with the
 // host's decoder in Go as the other opinion: neither the twin's parser nor the bytecode's is asked.
 func (p *pair) whose(f *packet.Frame) (side, string) {
 	var host packet.Packet
@@ -33,7 +33,7 @@ func (p *pair) whose(f *packet.Frame) (side, string) {
 	case twin.unread || twin.labels && host.Has(packet.IP):
 		return twinOnly, unread
 	case twin.ip && (twin.end > int(f.Len) || twin.end <= twin.from):
-		return neither, lengths // it ends before its IP header says, or that says nothing (segmentation offload)
+		return neither, lengths // it ends before the end in its IP header, or has no length (segmentation offload)
 	case twin.ip && !host.Has(packet.IP):
 		return hostOnly, lengths // which must not touch a register for it
 	case twin.ip != host.Has(packet.IP), twin.ports != host.Has(packet.Ports), twin.tcp != host.Has(packet.TCP):
@@ -55,10 +55,10 @@ func (p *pair) whose(f *packet.Frame) (side, string) {
 type seen struct {
 	ip, ports, tcp bool
 	v4             bool
-	from, end      int  // where an IP packet that says nothing of its length would end, and where this one does by its header
+	from, end      int  // where an IP packet without a length would end, and where this one does by its header
 	unread         bool // options, extension headers: the walk ends in front of an IP header
 	labels         bool // ... in front of a fifth label, or of a protocol field of one byte
-	short          bool // it ends behind the last byte
+	short          bool // it ends after the last byte
 	fragment       bool // not the first one
 	udp            bool // only ports are looked at
 }
@@ -66,7 +66,7 @@ type seen struct {
 // reasons are the actions of the table in p4/include/reasons.p4.
 var reasons = []string{"parsed", "unread", "fragment", "no_transport", "not_ip", "truncated"}
 
-// reason why this packet was not measured; ports: the twin looks at those of UDP.
+// reason why this packet was not measured; ports: the twin reads those of UDP.
 func (s seen) reason(ports bool) string {
 	switch {
 	case s.short && (!s.udp || ports):
@@ -83,7 +83,7 @@ func (s seen) reason(ports bool) string {
 	return "not_ip"
 }
 
-// marked is a packet with both ECN bits set in its IP header, and the checksum that goes with them.
+// marked is a packet with both ECN bits set in its IP header, and the corresponding checksum.
 func marked(b []byte) []byte {
 	ip, b := walk(b), slices.Clone(b)
 	if !ip.v4 {

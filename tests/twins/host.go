@@ -20,17 +20,17 @@ import (
 
 // host is the bytecode of one twin, fed as a replay feeds it.
 type host struct {
-	spec   *ebpf.CollectionSpec
-	loaded *loader.Instance
-	set    *maps.Set
-	feed   *replay.Replayer
-	seed   uint64
-	coin   uint32
-	ring   *maps.Ring                 // nil: what goes to the control plane is all in registers
-	held   map[string][]uint64        // banked arrays as they were read last, until the window ends
-	tables map[string][]uint64        // constant ones
-	told   func(sw *run.Switch) error // writes into a twin's tables what a coordinator has said; nil: there is none
-	memory map[string]*memory         // of arrays that are mapped
+	spec     *ebpf.CollectionSpec
+	loaded   *loader.Instance
+	set      *maps.Set
+	feed     *replay.Replayer
+	seed     uint64
+	coin     uint32
+	ring     *maps.Ring                 // nil: everything for the control plane is in registers
+	held     map[string][]uint64        // banked arrays as they were read last, until the window ends
+	tables   map[string][]uint64        // constant ones
+	messages func(sw *run.Switch) error // writes a coordinator's messages into a twin's tables; nil: there is none
+	memory   map[string]*memory         // of arrays that are mapped
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -61,8 +61,8 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if h.set, err = h.loaded.Set(d.Name); err == nil {
 		err = instances[0].Bind(h.set)
 	}
-	if err == nil && t.Told != nil {
-		h.told, err = hear(t, v, instances[0])
+	if err == nil && t.Messages != nil {
+		h.messages, err = receive(t, v, instances[0])
 	}
 	if err == nil && t.Reports != nil {
 		h.ring, err = h.openRing(t.Reports.Ring)
@@ -74,13 +74,13 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 		h.loaded.Close()
 		return nil, err
 	}
-	h.coin = uint32(coins)*2654435761 | 1 // where loader.Replayer begins
+	h.coin = uint32(coins)*2654435761 | 1 // where loader.Replayer starts
 	return h, nil
 }
 
-// hear what a coordinator says. The twin gets it by what is returned.
-func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *run.Switch) error, err error) {
-	messages, write, err := t.Told(v)
+// receive passes a coordinator's messages to the host. The returned function passes them to the twin.
+func receive(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *run.Switch) error, err error) {
+	messages, write, err := t.Messages(v)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,12 @@ func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *r
 	return write, nil
 }
 
-// tell a twin's tables what the host has heard.
-func (h *host) tell(sw *run.Switch) error {
-	if h.told == nil {
+// coordinate writes to a twin's tables what the host has received.
+func (h *host) coordinate(sw *run.Switch) error {
+	if h.messages == nil {
 		return nil
 	}
-	return h.told(sw)
+	return h.messages(sw)
 }
 
 func (h *host) openRing(name string) (*maps.Ring, error) {
@@ -111,7 +111,7 @@ func (h *host) openRing(name string) (*maps.Ring, error) {
 // everyPass lifts the budget of second passes, which the switch counts in another way.
 const everyPass = 1e9
 
-// give feeds a frame and returns the packet's coins, and the vector as the programs left it where it is asked for, at once.
+// give replays a frame and returns the packet's coins, and on request the vector after the programs, immediately.
 func (h *host) give(f *packet.Frame, asked bool) (flip func() uint32, phv maps.PHV, err error) {
 	h.coin += 0x9e3779b9
 	if !asked {
@@ -121,7 +121,7 @@ func (h *host) give(f *packet.Frame, asked bool) (flip func() uint32, phv maps.P
 	return coinsOf(h.coin), phv, err
 }
 
-// constant of the programs; 0 when there is none of that name.
+// constant of the programs; 0 if there is none of that name.
 func (h *host) constant(name string) uint64 {
 	c := h.spec.Variables[name]
 	if c == nil {
@@ -180,7 +180,7 @@ func (h *host) both(a *maps.Array) (all []uint64, err error) {
 	return all, nil
 }
 
-// records that went into the ring since the last call.
+// records written to the ring since the last call.
 func (h *host) records() (all [][]byte, err error) {
 	if h.ring == nil {
 		return nil, nil
@@ -336,7 +336,7 @@ func (h *host) end() (bank int, err error) {
 	return bank, nil
 }
 
-// clear a closed bank, of which words has just told what is in it.
+// clear a closed bank, whose content words has just returned.
 func (h *host) clear(a *maps.Array, bank int) error {
 	words, ok := h.held[a.Name]
 	if !ok {

@@ -17,7 +17,7 @@ func sumOf(b []byte) (sum int) {
 	return sum
 }
 
-// TestMarked: what the test takes for a marked packet is one that was built with the mark.
+// TestMarked: a packet that the test classifies as marked is one that was built with the mark.
 func TestMarked(t *testing.T) {
 	for _, ip := range []builder.IP{{Src: client4, Dst: server4, ID: 77}, {Src: client6, Dst: server6}} {
 		for id := range uint16(64) {

@@ -21,7 +21,7 @@ type memory struct {
 	stride, at, width, elements int // of an element, and of the array's word in it, bytes
 }
 
-// mappable has the kernel make arrays that can be mapped. What a CPU has of its own cannot be, and what several objects share has to be declared alike.
+// mappable has the kernel make arrays that can be mapped. Per-CPU arrays cannot be, and those that several objects share have to be declared alike.
 func mappable(spec *ebpf.CollectionSpec) {
 	for name, ms := range spec.Maps {
 		if ms.Type == ebpf.Array && ms.Flags&declared.ReadOnlyProgram == 0 && !strings.HasPrefix(name, ".") && !slices.Contains(ms.Tags, maps.TagShared) {

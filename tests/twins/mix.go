@@ -10,13 +10,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// mix is traffic in which everything happens that twins look at: handshakes that are repeated, late or never end, data in and out
+// mix is traffic with everything that twins process: handshakes that are repeated, late or never end, data in and out
 // of order, sent again or lost, in a few large flows and many small ones, IPv4 and IPv6, TCP, UDP, ICMP; and one packet in twelve
 // is odd. The same for the same seed.
 type mix struct {
 	r      *rand.Rand
 	left   int
-	turn   int // packets left when the clocks are about to turn
+	turn   int // remaining packets when the clocks are about to wrap
 	time   int64
 	packer builder.Packer
 	flows  []mixFlow
@@ -25,7 +25,7 @@ type mix struct {
 	exact  int64    // ns until then; 0: at once
 }
 
-// mixFlow is one connection and how far it has come.
+// mixFlow is one connection and its state.
 type mixFlow struct {
 	p    packet.Packet // client to server
 	step int
@@ -41,7 +41,7 @@ var bounds = []int64{11718 << 8, 46 << 16, 93 << 16, 15259 << 16, 30 << 10}
 const (
 	mixFlows   = 200
 	mixStart   = 1_000_000_000
-	beforeTurn = 3_000_000 // ns, in which a few hundred packets come
+	beforeTurn = 3_000_000 // ns, in which a few hundred packets arrive
 )
 
 func newMix(seed uint64, packets, flows int) *mix {
@@ -110,9 +110,9 @@ func (m *mix) Next(f *packet.Frame) error {
 	flow.last = p
 	m.exact = 0
 	if flow.step == 2 && m.r.IntN(3) == 0 {
-		m.next = flow // the end of the handshake comes at once
+		m.next = flow // the end of the handshake follows immediately
 	} else if m.r.IntN(40) == 0 {
-		m.next, m.exact = flow, bounds[m.r.IntN(len(bounds))]+int64(m.r.IntN(2)) // its next packet comes when something has just grown old
+		m.next, m.exact = flow, bounds[m.r.IntN(len(bounds))]+int64(m.r.IntN(2)) // its next packet arrives when something has just expired
 	}
 	switch n := m.r.IntN(1024); {
 	case n < 16:
@@ -231,7 +231,7 @@ func (m *mix) packet(f *mixFlow) packet.Packet {
 	return m.segment(f, p)
 }
 
-// impostor is what stands where the next packet of a handshake would, with its numbers, and is none: refused, ended or aborted.
+// impostor is in the place of the next packet of a handshake, with its numbers, but is none: refused, ended or aborted.
 func (m *mix) impostor(f *mixFlow, p packet.Packet) packet.Packet {
 	p.TCPFlags, p.Seq, p.Ack = m.bare(), f.seq+1, f.ack+1
 	if f.step == 1 {
@@ -246,7 +246,7 @@ func (m *mix) bare() uint8 {
 	return []uint8{packet.RST | packet.ACK, packet.FIN | packet.ACK, packet.SYN | packet.RST, packet.SYN | packet.ACK | packet.RST}[m.r.IntN(4)]
 }
 
-// lost is how many packets of a flow do not come by.
+// lost is how many packets of a flow are lost.
 func (m *mix) lost() int {
 	switch m.r.IntN(40) {
 	case 0:
@@ -289,11 +289,11 @@ func (m *mix) segment(f *mixFlow, p packet.Packet) packet.Packet {
 		return p
 	}
 	p.Payload = uint32(m.r.IntN(1400))
-	f.seq += p.Payload + uint32(m.lost()) // what is lost leaves a hole
+	f.seq += p.Payload + uint32(m.lost()) // losses leave a hole
 	return p
 }
 
-// back turns a packet around.
+// back reverses a packet.
 func back(p packet.Packet) packet.Packet {
 	p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
 	return p

@@ -12,7 +12,7 @@ var (
 	client6, server6 = netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("2001:db8:1::80")
 )
 
-// oddFrames are packets of every kind that a parser treats in a way of its own, with TCP data inside wherever there can be some.
+// oddFrames are packets of every kind that a parser treats differently, with TCP data inside wherever possible.
 func oddFrames() [][]packet.Frame {
 	around := aroundTCP()
 	return [][]packet.Frame{segments(), around, damaged(around)}
@@ -113,10 +113,10 @@ func damaged(whole []packet.Frame) []packet.Frame {
 	for _, next := range []byte{0, 43, 44, 51, 60, 135, 139, 140} {
 		change(first6, 20, next)
 	}
-	change(first, 12, 0x81, 0, 0, 1, 0x08, 0x06)                         // ARP behind a tag
-	change(first, 12, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 0x88, 0xcc)          // LLDP behind two
-	change(first, 12, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 8, 6) // ... and behind three
+	change(first, 12, 0x81, 0, 0, 1, 0x08, 0x06)                         // ARP after a tag
+	change(first, 12, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 0x88, 0xcc)          // LLDP after two
+	change(first, 12, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 0x81, 0, 0, 1, 8, 6) // ... and after three
 	change(first, 12, 0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0xc0, 0x21)       // LCP
-	change(first, 12, 0x88, 0x47, 0, 1, 1, 64, 0x10)                     // what is neither IPv4 nor IPv6 behind a label
+	change(first, 12, 0x88, 0x47, 0, 1, 1, 64, 0x10)                     // neither IPv4 nor IPv6 after a label
 	return frames
 }

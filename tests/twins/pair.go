@@ -39,9 +39,9 @@ type pair struct {
 	records          [][]byte          // of the host's ring, of this window, of a twin with headers
 	values           algo.Values
 	plane            plane
-	udp              *bool               // whether its parser looks at UDP; nil: not asked yet
+	udp              *bool               // whether its parser reads UDP; nil: not known yet
 	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
-	fields           map[string]bool     // of digests: whether what they say decides about the comparison; nil: not asked
+	fields           map[string]bool     // of digests: whether their content affects the comparison; nil: not known yet
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*pair, error) {
@@ -75,19 +75,19 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*p
 // filling makes a switch that measures, and what ends its windows.
 type filling func(p *pair, target run.Target) (*run.Switch, plane, error)
 
-// byHandOf fills a switch by what the twin's folder knows.
+// byHandOf fills a switch according to the twin's folder.
 func byHandOf(p *pair, target run.Target) (*run.Switch, plane, error) {
 	sw, err := build(p.twin, p.form, target)
 	if err != nil {
 		return nil, nil, err
 	}
-	return sw, byHand{p}, errors.Join(forward(sw), p.host.tell(sw), p.twin.SetBank(sw, 0))
+	return sw, byHand{p}, errors.Join(forward(sw), p.host.coordinate(sw), p.twin.SetBank(sw, 0))
 }
 
 // byPlan fills it by its plan.
 func byPlan(p *pair, target run.Target) (*run.Switch, plane, error) { return planned(p, target, nil) }
 
-// clockTurn is a turn of every clock that a twin keeps: of 32 bits of 2^10 ns, and of shorter ones.
+// clockTurn is a period of every clock of a twin: of 32 bits of 2^10 ns, and of shorter ones.
 const clockTurn = int64(1) << 42
 
 // feed runs a stream through both, a window every so many packets, and one that ends with it.
@@ -99,7 +99,7 @@ func (p *pair) feed(source capture.Source, every int) error {
 	return p.window()
 }
 
-// apart is a clock for captures: each begins some minutes behind the one before, and none leaps by more than that, for some have
+// apart is a clock for captures: each starts some minutes after the one before, and none jumps by more than that, since some have
 // no clock and write what they find.
 func (p *pair) apart() func(f *packet.Frame) int64 {
 	const most = 301_234_567_891
@@ -125,7 +125,7 @@ func (p *pair) frames(source capture.Source, clock func(f *packet.Frame) int64) 
 		if f.Link != packet.LinkEthernet {
 			continue // a switch has no other ports
 		}
-		f.Time = max(clock(&f), p.now) // a switch's clock does not go back, those of merged captures do
+		f.Time = max(clock(&f), p.now) // a switch's clock does not decrease, those of merged captures do
 		if err := p.turns(f.Time); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (p *pair) frames(source capture.Source, clock func(f *packet.Frame) int64) 
 	}
 }
 
-// forget what a register of the twin holds.
+// forget clears a register of the twin.
 func forget(sw *run.Switch, register string, as uint64) {
 	if as == 0 {
 		twin.Reset(sw, register, 0, twin.Entries(sw, register))
@@ -151,7 +151,7 @@ func forget(sw *run.Switch, register string, as uint64) {
 	}
 }
 
-// turns forgets what a twin's clock forgets.
+// turns clears what is invalid after a wrap of the twin's clock.
 func (p *pair) turns(now int64) error {
 	before := p.now
 	p.now = now
@@ -177,7 +177,7 @@ func (p *pair) turns(now int64) error {
 	return nil
 }
 
-// forget what the twin holds; what the host alone holds is found at the window's end.
+// forget the twin's content; what only the host has is found at the window's end.
 func (p *pair) forget(d twin.Difference, register string) error {
 	p.before = nil
 	var keys []uint32
@@ -237,7 +237,7 @@ func (p *pair) packet(f *packet.Frame) error {
 	return p.process(in, flip)
 }
 
-// arrival is a packet of the twin, and what the host says of it.
+// arrival is a packet of the twin, with the host's expected result.
 type arrival struct {
 	data    []byte
 	time    uint64
@@ -254,7 +254,7 @@ const (
 	verdictDrop = 2
 )
 
-// port of a packet: of all four pipes. What is no frame at all comes to the first one.
+// port of a packet: of all four pipes. What is not a frame arrives at the first one.
 func port(now uint64, data []byte) uint16 {
 	if len(data) < 14 {
 		return uint16(portOf(0))
@@ -262,7 +262,7 @@ func port(now uint64, data []byte) uint16 {
 	return uint16(portOf(now >> 4 & 3))
 }
 
-// ports reports whether this twin's parser looks at UDP: it has a state for it.
+// ports reports whether this twin's parser reads UDP: it has a state for it.
 func (p *pair) ports() bool {
 	if p.udp == nil {
 		is := slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
@@ -271,7 +271,7 @@ func (p *pair) ports() bool {
 	return *p.udp
 }
 
-// process gives a packet to the twin.
+// process sends a packet to the twin.
 func (p *pair) process(a arrival, flip func() uint32) error {
 	if p.twin.Coins != nil && flip != nil {
 		p.sw.Coins = p.twin.Coins(flip)
@@ -293,7 +293,7 @@ func (p *pair) process(a arrival, flip func() uint32) error {
 	return p.verdict(a, in)
 }
 
-// Ports that the test's table of p4/include/forward.p4 sends to: all that comes in at one pipe, and what has an odd address from
+// Ports that the test's table of p4/include/forward.p4 sends to: everything from one pipe, and odd addresses from
 // another one. Everything else is dropped, as on a tap.
 const (
 	forwarded, odd       = 5, 6
@@ -316,7 +316,7 @@ func forwardBy(table *run.Table) error {
 		table.Add([]run.Match{{Value: portOf(oddOfPipe), Mask: 1<<9 - 1}, {Value: 1, Mask: 1}}, "send", odd))
 }
 
-// egress is where a packet of a port goes; ok: there is an entry for it.
+// egress is the destination of a packet from a port; ok: there is an entry for it.
 func egress(in uint16, data []byte) (to uint16, ok bool) {
 	switch {
 	case in == uint16(portOf(allOfPipe)):
@@ -327,7 +327,7 @@ func egress(in uint16, data []byte) (to uint16, ok bool) {
 	return 0, false
 }
 
-// verdict: the packet leaves as it came, to the port that the table says, but for what the host did to it; its clones come back to its
+// verdict: the packet leaves unchanged, to the table's port, except for the host's changes; its clones return to its
 // own pipe.
 func (p *pair) verdict(a arrival, in uint16) error {
 	r, data := &p.result, a.data
@@ -436,7 +436,7 @@ func (p *pair) compareCounts(counts []uint64) error {
 	return nil
 }
 
-// compareRecords of a window, which begins without any.
+// compareRecords of a window, which starts without any.
 func (p *pair) compareRecords(host [][]uint64) error {
 	mine := p.sent
 	p.sent, p.reports = nil, p.reports+len(host)
@@ -460,7 +460,7 @@ func (p *pair) compareRecords(host [][]uint64) error {
 		mine[at:min(len(mine), at+3)], host[at:min(len(host), at+3)])
 }
 
-// laidOut is what the twin would hold.
+// laidOut is the expected content in the twin's layout.
 func (p *pair) laidOut(register string, host []uint64) []uint64 {
 	if p.twin.Host != nil {
 		for i, v := range host {
@@ -476,7 +476,7 @@ type plane interface {
 	SetBank(bank int) error
 }
 
-// byHand is a control plane that knows the twin.
+// byHand is a control plane specific to the twin.
 type byHand struct{ *pair }
 
 // SetBank implements plane.
@@ -495,14 +495,14 @@ func (p byHand) Clear(closed int) error {
 	return nil
 }
 
-// turn sets the closed bank of the twin back, and lets packets count into the other one.
+// turn resets the closed bank of the twin, and lets packets count into the other one.
 func (p *pair) turn(closed int) error {
 	p.clones = 0
 	clear(p.reasons)
 	return errors.Join(p.plane.Clear(closed), p.plane.SetBank(closed^1))
 }
 
-// begin gives the host's arrays the values that the twin's registers begin with, where those are not zeros.
+// begin sets the host's arrays to the twin's initial values, if those are not zeros.
 func (p *pair) begin(bank int) error {
 	for _, r := range p.sw.Arrays() {
 		first := twin.First(r)
@@ -513,7 +513,7 @@ func (p *pair) begin(bank int) error {
 		if err != nil {
 			return err
 		}
-		if bank >= a.Banks || a.Banks == 1 && p.windows > 0 { // what has no banks goes on
+		if bank >= a.Banks || a.Banks == 1 && p.windows > 0 { // registers without banks continue
 			continue
 		}
 		p.met[beginnings] += a.Entries
@@ -524,7 +524,7 @@ func (p *pair) begin(bank int) error {
 	return nil
 }
 
-// start writes what the test begins with.
+// start writes the initial values of the test.
 func (p *pair) start() error {
 	for name, v := range p.twin.Fixed {
 		if err := p.host.fill(name, v); err != nil {
@@ -564,7 +564,7 @@ func (p *pair) startWith(name string) error {
 	return p.host.write(name, 0, words...)
 }
 
-// beginnings is the difference that the test takes away to see all others.
+// beginnings is the known difference of initial values, which the test removes to find all others.
 const beginnings = "an empty record's first value"
 
 // compare the twin with a host's words.

@@ -95,12 +95,12 @@ func planned(p *pair, target run.Target, change func(p *dump.Plan)) (*run.Switch
 	return sw, client, err
 }
 
-// operator chooses ports, and what a coordinator says.
+// operator chooses ports, and a coordinator's messages.
 func (p *pair) operator(sw *run.Switch) dump.Operator {
 	o := dump.Operator{Port: 65, CPU: twin.CPUPort, Filter: p.twin.Filter}
 	o.Tables = map[string]func(*run.Table) error{"Ingress.forward.forward": forwardBy, "Egress.conquest.ports": watch}
-	if p.host.told != nil {
-		o.Tables["Ingress.carpe.groups"] = func(*run.Table) error { return p.host.told(sw) }
+	if p.host.messages != nil {
+		o.Tables["Ingress.carpe.groups"] = func(*run.Table) error { return p.host.messages(sw) }
 	}
 	o.Rules = func(command string) ([]byte, error) {
 		name, ok := strings.CutPrefix(command, "xdpmon p4 rules ")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPlansAreExecuted: a fresh switch that is filled, flipped and cleared by nothing but its plan, as `xdpmon p4 plan` writes it, answers as the
-// bytecode does. The last form of every twin is compared so, and what drives it; the others, captures and planted bugs by switches that the
+// bytecode does. The last form of every twin, and its driver, are compared so; the others, captures and planted bugs by switches that the
 // twin's folder fills. (Tofino 2's text is run by its plan in TestModel.)
 func TestPlansAreExecuted(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -27,7 +27,7 @@ func TestPlansAreExecuted(t *testing.T) {
 	}
 }
 
-// TestPlansLackNothing: a plan that lacks something that the switch does not measure without is found.
+// TestPlansLackNothing: a plan without an object that the switch needs for measuring is detected.
 func TestPlansLackNothing(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
@@ -53,7 +53,7 @@ func TestPlansLackNothing(t *testing.T) {
 	}
 }
 
-// lacks says whether a switch that is filled by what change makes of its plan answers in another way than the bytecode did.
+// lacks reports whether a switch filled by the changed plan answers differently from the bytecode.
 func lacks(t *testing.T, tw *twin.Twin, change func(p *dump.Plan)) bool {
 	t.Helper()
 	return execute(record(t, tw, tw.LastForm()), run.Tofino1, change) != nil

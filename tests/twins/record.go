@@ -22,7 +22,7 @@ const (
 // Recording is a run of the model's traffic through a twin in a form beside its bytecode; that of the last form can be played again.
 type Recording struct{ *pair }
 
-// Record runs a twin in a form beside its bytecode: the model's traffic, and what drives the twin as well for the text as it stands, for
+// Record runs a twin in a form together with its bytecode: the model's traffic, and the twin's driver as well for the committed text, for
 // the last form, of which there is a tape and whose switch is filled by its plan, and for those that are made for it. The host is closed afterwards.
 func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 	last, fill := form.Name == tw.LastForm().Name, byHandOf
@@ -45,7 +45,7 @@ func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 	if err = p.feed(newMix(1, packets, mixFlows), packets/windows); err == nil && driven {
 		met, packets := maps.Clone(p.met), p.packets
 		err = p.drive()
-		p.met, p.packets = met, packets // how often a difference is met is stated for the model's traffic
+		p.met, p.packets = met, packets // how often a difference occurs is stated for the model's traffic
 	}
 	if err != nil {
 		return Recording{}, fmt.Errorf("%s: %w", form.Name, err)
@@ -53,7 +53,7 @@ func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 	return Recording{p}, nil
 }
 
-// Play gives a switch what the twin got and compares all that was compared. The first difference is the error.
+// Play sends a switch what the twin received and compares all that was compared. The first difference is the error.
 func (r Recording) Play(sw *run.Switch) error { return r.play(sw) }
 
 // EntryOf names an entry of a table by its file, key and action.

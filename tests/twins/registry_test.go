@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
 
-// TestEveryTwinIsCompared: a folder with a program has a twin.go that p4/all knows (go generate ./p4/all).
+// TestEveryTwinIsCompared: a folder with a program has a twin.go in the list of p4/all (go generate ./p4/all).
 func TestEveryTwinIsCompared(t *testing.T) {
 	folders, err := p4.Sources.ReadDir(".")
 	if err != nil {
@@ -20,7 +20,7 @@ func TestEveryTwinIsCompared(t *testing.T) {
 		}
 		known := slices.ContainsFunc(twin.All(), func(tw *twin.Twin) bool { return tw.Name == f.Name() })
 		if !known {
-			t.Errorf("p4/%s is not registered: a twin that nobody runs drifts", f.Name())
+			t.Errorf("p4/%s is not registered: a twin that is never run drifts", f.Name())
 		}
 	}
 }

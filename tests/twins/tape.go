@@ -23,7 +23,7 @@ type step struct {
 	forget string
 	as     uint64
 	pokes  []poke
-	write  func(sw *run.Switch) error // what a control plane does
+	write  func(sw *run.Switch) error // a change by the control plane
 }
 
 // poke is an element that was written.
@@ -49,7 +49,7 @@ func (t *tape) poke(one poke) {
 
 var errEnd = errors.New("the tape ends in the middle of a window")
 
-// play runs a switch through what p recorded: an error is what the differential test would have said of it.
+// play runs a switch through what p recorded: an error is what the differential test would have reported.
 func (p *pair) play(sw *run.Switch) error { return p.playWith(sw, nil) }
 
 // playWith a control plane that has filled the switch; nil: this fills it, and ends windows.
@@ -59,7 +59,7 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 	q.plane = by
 	if by == nil {
 		q.plane = byHand{q}
-		if err := errors.Join(forward(sw), p.host.tell(sw), p.twin.SetBank(sw, 0)); err != nil {
+		if err := errors.Join(forward(sw), p.host.coordinate(sw), p.twin.SetBank(sw, 0)); err != nil {
 			return err
 		}
 	}
@@ -109,5 +109,5 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 	return nil
 }
 
-// stampTurn is where a switch's time stamps turn, ns.
+// stampTurn is the period of a switch's timestamps, ns.
 const stampTurn = 1 << 48

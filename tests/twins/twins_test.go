@@ -45,7 +45,7 @@ func modelled(t *testing.T) int {
 	return n
 }
 
-// each opens every twin in every form, by Tofino 2's text in the last one only, and judges what was met of its differences.
+// each opens every twin in every form, by Tofino 2's text in the last one only, and judges which of its differences occurred.
 func each(t *testing.T, target run.Target, do func(t *testing.T, tw *twin.Twin, form twin.Form) *pair) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
@@ -84,18 +84,18 @@ func each(t *testing.T, target run.Target, do func(t *testing.T, tw *twin.Twin, 
 	}
 }
 
-// judge the differences that were met: each line of the list is met where all forms ran, and no more often than it says.
+// judge the differences that occurred: each one of the list does if all forms ran, and not more often than it states.
 func judge(t *testing.T, tw *twin.Twin, met map[string]int, packets int, all bool) {
 	t.Logf("%s: %d packets, differences %v", tw.Name, packets, met)
 	for _, d := range tw.Differences {
 		if n := met[d.Name]; n == 0 && all && !d.Captures && !d.Wraps || n*1000 > d.Max*packets {
-			t.Errorf("%s: %q was met %d times in %d packets; the list says 1 to %d in a thousand", tw.Name, d.Name, n, packets, d.Max)
+			t.Errorf("%s: %q occurred %d times in %d packets; the list states 1 to %d in a thousand", tw.Name, d.Name, n, packets, d.Max)
 		}
 		delete(met, d.Name)
 	}
 	for _, name := range []string{unread, lengths} {
 		if n := met[name]; n == 0 && all || n*1000 > mostOfALine*packets {
-			t.Errorf("%s: %q was met %d times in %d packets; the list says 1 to %d in a thousand", tw.Name, name, n, packets, mostOfALine)
+			t.Errorf("%s: %q occurred %d times in %d packets; the list states 1 to %d in a thousand", tw.Name, name, n, packets, mostOfALine)
 		}
 		delete(met, name)
 	}
@@ -105,7 +105,7 @@ func judge(t *testing.T, tw *twin.Twin, met map[string]int, packets int, all boo
 	}
 }
 
-// recordings are runs of the model's traffic by twin and form, which several tests look at.
+// recordings are runs of the model's traffic by twin and form, which several tests use.
 var recordings = map[string]*pair{}
 
 // record is Record, once for all tests.
@@ -124,7 +124,7 @@ func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
 }
 
 // modelRun is a twin in a form beside its bytecode. Tofino 2's text is run by its plan, gets what Tofino 1's got, and has to answer alike. The study runs every
-// form by itself, for its packets are too many to be kept.
+// form by itself, since its packets are too many to be stored.
 func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, packets int) *pair {
 	if study() {
 		p, err := openPair(tw, form, target, byHandOf)
@@ -167,7 +167,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestTimeStampsTurn is the same where the 48 bits of a switch's time stamps turn, in the middle of a window, and the host's 64 do not.
+// TestTimeStampsTurn is the same across the wrap of a switch's 48-bit timestamps, in the middle of a window; the host's 64 bits do not wrap.
 func TestTimeStampsTurn(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
@@ -179,7 +179,7 @@ func TestTimeStampsTurn(t *testing.T) {
 			}
 			defer p.host.close()
 			source := newMix(2, mixPackets/2, mixFlows)
-			source.time = stampTurn - clockTurn + mixStart // the mix lets clocks turn in its middle
+			source.time = stampTurn - clockTurn + mixStart // the mix lets clocks wrap in its middle
 			if err := p.feed(source, mixPackets/2); err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
 	t.Logf("%d packets, differences %v", p.packets, p.met)
 	for _, d := range tw.Differences {
 		if n := p.met[d.Name]; d.Captures && (n == 0 || n*1000 > d.Max*p.packets) {
-			t.Errorf("%q was met %d times in %d packets; the list says 1 to %d in a thousand", d.Name, n, p.packets, d.Max)
+			t.Errorf("%q occurred %d times in %d packets; the list states 1 to %d in a thousand", d.Name, n, p.packets, d.Max)
 		}
 	}
 }

@@ -1,2 +1,2 @@
-// Package verdict holds no code but tests of what a chain does to packets: drops, ECN marks, and who sees a packet first.
+// Package verdict contains only tests of what a chain does to packets: drops, ECN marks, and the order of algorithms.
 package verdict

@@ -24,7 +24,7 @@ import (
 )
 
 // Real TCP with segmentation offload: what the sender's hook marks arrives as marked at the receiver's kernel, and every byte
-// arrives as it was sent. A wrong checksum would be dropped and counted there.
+// arrives unchanged. A wrong checksum would be dropped and counted there.
 func TestMarkedTCP(t *testing.T) {
 	for _, c := range []struct {
 		hook      attach.Hook
@@ -62,7 +62,7 @@ func TestMarkedTCP(t *testing.T) {
 	}
 }
 
-// Datagrams that are condemned do not arrive, at either hook; others do, and nothing is left when the instance goes.
+// Condemned datagrams do not arrive, at either hook; others do, and nothing is left after the instance.
 func TestDropsEnd(t *testing.T) {
 	for _, hook := range []attach.Hook{attach.HookXDP, attach.HookTC} {
 		network := netnstest.New(t, netns.Options{})
@@ -106,7 +106,7 @@ func TestDropsEnd(t *testing.T) {
 	}
 }
 
-// shown is what status says of the enforcer of this process.
+// shown is the status of this process' enforcer.
 func shown(t *testing.T) status.Verdicts {
 	t.Helper()
 	list, err := status.List()

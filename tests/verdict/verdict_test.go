@@ -58,7 +58,7 @@ func load(t *testing.T, opts loader.Options, objects ...loader.Object) *loader.I
 // hooks are the entry programs of an instance, called with packets of ours.
 var hooks = []loader.Kind{loader.XDP, loader.TC}
 
-// passes and drops are what the kernel is told.
+// passes and drops are return codes to the kernel.
 var passes = map[loader.Kind]uint32{loader.XDP: 2, loader.TC: ^uint32(0)}
 var drops = map[loader.Kind]uint32{loader.XDP: 1, loader.TC: 2}
 
@@ -108,7 +108,7 @@ func frame(v6 bool, tos uint8, change func(*builder.Spec)) []byte {
 	return f.Data
 }
 
-// outerTOS decodes with gopacket, which knows nothing of us.
+// outerTOS decodes with gopacket, which is independent of this project.
 func outerTOS(t *testing.T, data []byte) uint8 {
 	t.Helper()
 	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
@@ -200,7 +200,7 @@ func changed(a, b []byte) int {
 	return n
 }
 
-// In a tunnel the header that routers see is marked, not the one that the algorithms measure.
+// In a tunnel the header that routers process is marked, not the one that the algorithms measure.
 func TestMarkOfATunnel(t *testing.T) {
 	inst := load(t, loader.Options{Decap: true}, object(t, "marker", enforcer.Mark, tcp))
 	data := frame(false, 2, func(s *builder.Spec) {
@@ -234,7 +234,7 @@ func sum16(header []byte) uint16 {
 	return uint16(sum)
 }
 
-// Whoever measures sees every packet, wherever it was named; drop beats mark; the condemned are charged once.
+// Measuring algorithms see every packet, at any position of the list; drop overrides mark; condemned packets are charged once.
 func TestRoles(t *testing.T) {
 	inst := load(t, loader.Options{}, object(t, "marker", enforcer.Mark, 0), object(t, "dropper", enforcer.Drop, udp),
 		watcher(t, "witness"), object(t, "late", enforcer.Mark, 0))
@@ -268,7 +268,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A chain that only measures has no program behind it, and one that stops to enforce loses it under traffic.
+// A chain that only measures has no verdict program, and one that stops to enforce loses it under traffic.
 func TestOnlyEnforcersAreCarriedOut(t *testing.T) {
 	measures, drops := watcher(t, "witness"), object(t, "dropper", enforcer.Drop, 0)
 	inst := load(t, loader.Options{}, measures)
@@ -291,7 +291,7 @@ func TestOnlyEnforcersAreCarriedOut(t *testing.T) {
 }
 
 // What was done to packets is part of a window's counts, also of the window in which the chain stops to act; a chain that only measures
-// says nothing of it.
+// reports nothing of it.
 func TestVerdictsAreCounted(t *testing.T) {
 	measures, drops := watcher(t, "witness"), object(t, "dropper", enforcer.Drop, 0)
 	inst := load(t, loader.Options{}, measures, drops)
@@ -319,7 +319,7 @@ func TestVerdictsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := dropped(inst.CountsSoFar()); got != 3 {
-		t.Errorf("behind the exchange: %d drops, want 3", got)
+		t.Errorf("after the exchange: %d drops, want 3", got)
 	}
 	c, err := inst.Counts(flip(t, inst))
 	if got := dropped(c.Minus(before), err); got != 0 || c.Verdicts.Dropped != 3 {

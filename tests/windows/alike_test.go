@@ -23,7 +23,7 @@ func loadAlike(t *testing.T) *loader.Instance {
 	return inst
 }
 
-// Instances that share programs, and maps in which their registers stand side by side, count their own packets, each once, while the banks of all are
+// Instances that share programs, and maps that contain all their registers, count their own packets, each once, while the banks of all are
 // flipped; the one without packets counts none.
 func TestAlikeUnderLoad(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -70,7 +70,7 @@ func programID(t *testing.T, inst *loader.Instance) any {
 }
 
 // One of several alike instances changes its chain while another is sent packets, which loses none; a third chain at the same time is refused and
-// changes nothing; and an instance that takes another's place finds its registers empty.
+// changes nothing; and an instance that replaces another starts with empty registers.
 func TestAlikeChange(t *testing.T) {
 	testutil.NeedRoot(t)
 	var insts [3]*loader.Instance

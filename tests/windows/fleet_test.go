@@ -17,7 +17,7 @@ type fleet struct {
 	sent  []uint64
 }
 
-// join adds an instance; its interfaces are of both kinds of hook, by turns.
+// join adds an instance; its interfaces alternate between both kinds of hook.
 func (c *fleet) join(t *testing.T, name string) {
 	t.Helper()
 	inst := load(t, loader.Options{Seed: 1, Alike: loader.MostAlike, Lazy: true}, witnessObject(t, name, witness.Options{}))
@@ -27,7 +27,7 @@ func (c *fleet) join(t *testing.T, name string) {
 	c.insts, c.sent = append(c.insts, inst), append(c.sent, 0)
 }
 
-// send a different number of packets to each, through XDP and TC by turns.
+// send a different number of packets to each, through XDP and TC alternately.
 func (c *fleet) send(t *testing.T) {
 	t.Helper()
 	frame := builder.MustBuild(&builder.Spec{})

@@ -143,7 +143,7 @@ func TestFlipsUnderLoad(t *testing.T) {
 	l.checkFridge(t, sent)
 }
 
-// A closed bank is still: packets that began before the flip have ended when it returns, however long they took.
+// A closed bank does not change: packets that started before the flip have ended when it returns, however long they took.
 func TestClosedBankIsStill(t *testing.T) {
 	testutil.NeedRoot(t)
 	inst := load(t, loader.Options{Seed: 1}, witnessObject(t, "witness", witness.Options{Spin: 4000}))
@@ -160,7 +160,7 @@ func TestClosedBankIsStill(t *testing.T) {
 		before := snapshot(t, set, bank)
 		time.Sleep(2 * time.Millisecond) // a packet takes a tenth of it
 		if after := snapshot(t, set, bank); !slices.Equal(before, after) {
-			t.Errorf("the closed bank went on counting: %d packets, then %d", before[0], after[0])
+			t.Errorf("the closed bank still counts: %d packets, then %d", before[0], after[0])
 		}
 	})
 	sent := total(t, f)
@@ -170,7 +170,7 @@ func TestClosedBankIsStill(t *testing.T) {
 	}
 }
 
-// snapshot reads a bank of the witness's counters and leaves it as it is.
+// snapshot reads a bank of the witness's counters and leaves it unchanged.
 func snapshot(t *testing.T, set *maps.Set, bank int) []uint64 {
 	t.Helper()
 	array, err := set.Array("witness_counts")

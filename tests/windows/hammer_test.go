@@ -133,7 +133,7 @@ func race(t *testing.T, cores int, n uint32, set map[string]string) answer {
 
 func compare(t *testing.T, one, all answer) {
 	t.Helper()
-	// A signal makes a run begin again, so the two sequences may differ in length.
+	// A signal restarts a run, so the two sequences may differ in length.
 	scale := float64(len(one.truth)) / float64(len(all.truth))
 	if off := relative(all.estimated*scale, one.estimated); off > agreement {
 		t.Errorf("estimated count: %.2f %% apart", 100*off)
@@ -183,6 +183,6 @@ func (a *answer) plausible(t *testing.T) {
 }
 
 // mostFalse is the weight of two samples of the usual 1.8, and less than that of three. A response whose request was overwritten takes
-// another's record for its own when 24 bits of id agree (bpf/include/record.h): 620,000 such responses meet 0.04 of them in the
+// another's record for its own when 24 bits of id agree (bpf/include/record.h): 620,000 such responses match 0.04 of them in the
 // mean, and three in one run of 100,000.
 const mostFalse = 4

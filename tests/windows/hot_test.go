@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// All cores send the very same few handshakes, over and over: same slots, same identifiers. Whatever the race brings, a
+// All cores send the very same few handshakes, over and over: same slots, same identifiers. Whatever the race causes, a
 // record is answered at most once, and no delay is longer than the test.
 func TestHotKeys(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -83,7 +83,7 @@ func heat(t *testing.T, inst *loader.Instance, instance algo.Instance, traffic m
 	}
 }
 
-// checkWeights: no sample stands for requests that were never there, as one with another's survived insertions would.
+// checkWeights: no sample represents requests that never existed, as one with another's survived insertions would.
 func checkWeights(t *testing.T, d report.Distribution, sent mutator.Sent) {
 	t.Helper()
 	t.Logf("%.0f estimated", d.Count)

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
 )
 
-// chains are visited in turn. "stays" is always there, and of "left" and "right" always exactly one, at any place.
+// chains are visited in turn. "stays" is in all of them, and of "left" and "right" always exactly one, at any position.
 var chains = [][]string{
 	{"left", "stays"},
 	{"stays", "right"},
@@ -29,7 +29,7 @@ type generation struct {
 	counts *ebpf.Map
 }
 
-// troupe holds the objects of the chains and everything that ever was loaded of them.
+// troupe is the objects of the chains and everything that was loaded of them.
 type troupe struct {
 	inst    *loader.Instance
 	objects map[string]loader.Object
@@ -40,7 +40,7 @@ func newTroupe(t *testing.T) *troupe {
 	t.Helper()
 	c := &troupe{objects: map[string]loader.Object{}}
 	for _, name := range []string{"stays", "left", "right", "other"} {
-		// Some 50 microseconds in each: a packet is long under way, and most exchanges meet one.
+		// Some 50 microseconds in each: a packet takes long, and most exchanges happen during one.
 		c.objects[name] = witnessObject(t, name, witness.Options{Spin: 1500})
 	}
 	c.inst = load(t, loader.Options{Seed: 1}, c.cast(chains[0])...)
@@ -61,7 +61,7 @@ func (c *troupe) cast(names []string) []loader.Object {
 	return list
 }
 
-// remember keeps the counters of what is loaded now.
+// remember stores the counters of what is loaded now.
 func (c *troupe) remember(t *testing.T, names []string) {
 	t.Helper()
 	for _, name := range names {
@@ -73,7 +73,7 @@ func (c *troupe) remember(t *testing.T, names []string) {
 	}
 }
 
-// change goes to the next chain. What both chains have keeps its counters; it is remembered again, so lives of one
+// change switches to the next chain. What both chains have keeps its counters; it is stored again, so incarnations of one
 // map are counted once.
 func (c *troupe) change(t *testing.T, n int) {
 	t.Helper()
@@ -84,7 +84,7 @@ func (c *troupe) change(t *testing.T, n int) {
 	c.remember(t, names)
 }
 
-// packets adds up the lives of each algorithm.
+// packets adds up the incarnations of each algorithm.
 func (c *troupe) packets(t *testing.T) map[string]uint64 {
 	t.Helper()
 	seen, total := map[ebpf.MapID]bool{}, map[string]uint64{}
@@ -122,7 +122,7 @@ func countOf(t *testing.T, m *ebpf.Map) (packets uint64) {
 }
 
 // The chain is exchanged as fast as the kernel allows while all cores send. An algorithm that stays sees every packet
-// once; of two that take turns, one sees it: no packet meets a mixture of two chains.
+// once; of two that alternate, one sees it: no packet passes a mixture of two chains.
 func TestReplaceUnderLoad(t *testing.T) {
 	testutil.NeedRoot(t)
 	c := newTroupe(t)
@@ -157,7 +157,7 @@ func TestReplaceUnderLoad(t *testing.T) {
 // orders are chains of the same algorithms: an exchange loads nothing.
 var orders = [][]string{{"left", "stays", "right"}, {"right", "stays", "left"}, {"stays", "right", "left"}, {"right", "left", "stays"}}
 
-// However the order changes, every algorithm sees every packet once.
+// Whatever the order, every algorithm sees every packet once.
 func TestReorderUnderLoad(t *testing.T) {
 	testutil.NeedRoot(t)
 	c := newTroupe(t)

@@ -86,7 +86,7 @@ func send(t *testing.T, network *netns.Topology, stop <-chan struct{}, sent chan
 			return
 		default:
 		}
-		// Nobody listens: the refusal of an earlier datagram is reported instead of sending this one.
+		// The port is closed: the refusal of an earlier datagram is reported instead of sending this one.
 		if _, err := conn.Write(payload); err == nil {
 			n++
 		}

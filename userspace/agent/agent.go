@@ -322,7 +322,7 @@ func (a *Agent) reconcile() {
 		return
 	}
 	a.names.name(links)
-	a.meet(links)
+	a.updateGuests(links)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := a.wanted(links)

@@ -36,7 +36,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// What runs goes before what is new, and a limit that is reached keeps the rest out.
+// Running instances are kept before new ones, and a limit that is reached excludes the rest.
 func TestLimits(t *testing.T) {
 	a := &Agent{log: slog.New(slog.NewTextHandler(io.Discard, nil)), workers: map[string]*worker{}, left: map[string]string{}}
 	a.cfg = &config.Config{Limits: config.Limits{Interfaces: 3, Instances: 2},
@@ -143,8 +143,8 @@ func TestReserveAgain(t *testing.T) {
 	}
 }
 
-// All that was lost is told, and nothing that was not.
-func TestHealthTellsLosses(t *testing.T) {
+// All losses are reported, and nothing else.
+func TestHealthReportsLosses(t *testing.T) {
 	w := newWorker(&Agent{}, "it")
 	w.lines["fridge"] = report.Line{Lost: map[string]uint64{"evicted": 3, "too_long": 4, "late": 0}}
 	w.lines["lean"] = report.Line{Lost: map[string]uint64{"reports": 0}}
@@ -187,8 +187,8 @@ func TestLooksForANamespaceSomeTimes(t *testing.T) {
 	}
 }
 
-// Trouble is told by the health, and holds nobody up.
-func TestTroubleIsTold(t *testing.T) {
+// Failures are reported by the health, and block nothing.
+func TestTroubleIsReported(t *testing.T) {
 	w := newWorker(&Agent{log: slog.New(slog.NewTextHandler(io.Discard, nil))}, "it")
 	w.fail("load the instance", io.ErrUnexpectedEOF)
 	if !w.mu.TryLock() {

@@ -66,8 +66,8 @@ func (a *Agent) forget(next knowledge) {
 	next.names.Close()
 }
 
-// meet updates the addresses of guests.
-func (a *Agent) meet(links []Link) {
+// updateGuests updates the addresses of guests.
+func (a *Agent) updateGuests(links []Link) {
 	guests := map[int]report.Guest{}
 	for _, l := range links {
 		if l.Guest.Name != "" {

@@ -61,7 +61,7 @@ func begin(t *testing.T) *runs {
 	return r
 }
 
-// wait until the service manager is told what begins so.
+// wait waits for a notification to the service manager with this prefix.
 func (r *runs) wait(t *testing.T, prefix string) string {
 	t.Helper()
 	for {
@@ -71,9 +71,9 @@ func (r *runs) wait(t *testing.T, prefix string) string {
 				return state
 			}
 		case err := <-r.done:
-			t.Fatalf("the agent ends before it says %s: %v", prefix, err)
+			t.Fatalf("the agent ended before it logged %s: %v", prefix, err)
 		case <-time.After(time.Minute):
-			t.Fatalf("the agent does not say %s", prefix)
+			t.Fatalf("the agent did not log %s", prefix)
 		}
 	}
 }
@@ -104,8 +104,8 @@ func (r *runs) health(t *testing.T) (h Health) {
 	return h
 }
 
-// An agent starts without anything to measure and says so at once, takes a configuration that is right, stays with the one before when it is not, and ends
-// when it is told to.
+// An agent starts without anything to measure and reports that it is ready, applies a valid configuration, keeps the previous one if it is invalid, and ends
+// when it is stopped.
 func TestRun(t *testing.T) {
 	r := begin(t)
 	if said := r.wait(t, "READY=1"); !strings.Contains(said, "failing: 0 instances on 0 interfaces; nothing is attached") {
@@ -179,7 +179,7 @@ func (r *runs) until(t *testing.T, what string, good func(Health) bool) Health {
 	}
 }
 
-// Instances measure before there is an interface for them, change as they go on, and end when nobody wants them any more; all of their windows are told.
+// Instances measure before there is an interface for them, change while running, and end when they are no longer configured; all of their windows are published.
 func TestMeasures(t *testing.T) {
 	testutil.NeedRoot(t)
 	r := begin(t)
@@ -241,7 +241,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// An instance is fresh while windows come, within three of them and what loading takes; an interface is attached, or it is said why not. The worst decides.
+// An instance is fresh while windows arrive, within three of them and the time of loading; an interface is attached, or the reason is reported. The worst decides.
 func TestHealth(t *testing.T) {
 	const window = 10 * time.Second
 	for _, c := range []struct {
@@ -300,7 +300,7 @@ func TestBoundary(t *testing.T) {
 		now := hostclock.Now()
 		end := a.boundary(now, window)
 		if end <= now || end > now+window+1e6 {
-			t.Errorf("a window of %d ns that begins at %d ends at %d", window, now, end)
+			t.Errorf("a window of %d ns that starts at %d ends at %d", window, now, end)
 		}
 		if rest := (end + hostclock.Read().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
 			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)
@@ -312,7 +312,7 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// What a coordinator says is checked as a configuration is.
+// A coordinator's plan is checked as a configuration is.
 func TestFollow(t *testing.T) {
 	fridge := []bus.Chosen{{Name: "fridge", Params: map[string]string{"fridges": "256@1"}}}
 	right := bus.Measurement{Name: "a", WindowNS: 1e9, Seed: 3, CRC: true, Decap: true, Algorithms: fridge}
@@ -352,7 +352,7 @@ func init() {
 	algo.Register(&algo.Descriptor{Name: "test-acts", Enforces: true})
 }
 
-// A window has the guest that its interface serves, where it is of one interface alone, and with it the instance is as far as the window says.
+// A window of a single interface has the guest of that interface, and so has the instance if the window has.
 func TestEmit(t *testing.T) {
 	a := &Agent{out: outlet.New(outlet.Options{Log: slog.New(slog.DiscardHandler)}), ctx: t.Context()}
 	sub := a.out.Hub().Subscribe(feed.Options{Depth: 9})

@@ -1,5 +1,5 @@
-// Package algo is the small interface that every algorithm implements, and the registry that flags, help,
-// metrics, and the tests that sweep all algorithms are made from. An algorithm registers itself in init.
+// Package algo is the small interface that every algorithm implements, and the registry from which flags, help,
+// metrics and the tests of all algorithms are generated. An algorithm registers itself in init.
 package algo
 
 import (
@@ -18,41 +18,41 @@ type Descriptor struct {
 	Name    string // as in --algo NAME, bpf/NAME, p4/NAME, userspace/NAME
 	Summary string // one line: the question it answers
 	Paper   string // authors, title, venue and sections
-	Doc     string // some paragraphs for `xdpmon algos NAME`, plain text
+	Doc     string // a few paragraphs for `xdpmon algos NAME`, plain text
 	Params  []Param
 	Lost    map[string]string // what each kind of Result.Lost counts
 
-	// Enforces: it may drop or mark packets, once it is configured to. It runs after all that only measure. Its instance is an
+	// Enforces: it may drop or mark packets if configured to. It runs after all algorithms that only measure. Its instance is an
 	// Enforcer, which reports whether it was configured to.
 	Enforces bool
-	// Pairs: it matches packets with their answers, which pass an interface in the other direction.
+	// Pairs: it matches packets with their answers, which pass the interface in the other direction.
 	Pairs bool
 
 	// Spec returns the compiled object as bpf2go embedded it.
 	Spec func() (*ebpf.CollectionSpec, error)
 	// Config makes the configuration: algo.Typed of the function that reads the parameters.
 	Config Maker
-	// Layout is the version of its snapshots' contents; it increases with every change.
+	// Layout is the version of the contents of its snapshots; it increases with every change.
 	Layout uint32
 	// Findings derives the measures that diagnosis uses from a window; nil if there are none.
 	Findings finding.Rule
-	// Lines makes a reader that merges JSON lines of several hosts; nil if lines do not contain enough for that.
+	// Lines returns a merger of JSON lines of several hosts; nil if lines do not contain enough for that.
 	Lines func() LineMerger
-	// PlanFrom overrides the defaults of Plan's arguments, where this algorithm has no plan for them.
+	// PlanFrom overrides the defaults of Plan's arguments that are not valid for this algorithm.
 	PlanFrom PlanArgs
 }
 
-// Instance is one configured algorithm: first Configure, then (loaded) Bind, then Read again and again.
+// Instance is a configured algorithm: Configure is called first, Bind after loading, then Read once per window.
 type Instance interface {
 	// Configure writes constants (spec.Variables) and sizes (maps.SetEntries) before loading. It is pure:
-	// the prover and `xdpmon pisa` call it too.
+	// the prover and `xdpmon pisa` also call it.
 	Configure(spec *ebpf.CollectionSpec) error
-	// Needs are the fields that the parser must provide beyond the fixed headers (maps.Need*).
+	// Needs are the fields that the parser must provide in addition to the fixed headers (maps.Need*).
 	Needs() maps.Need
 	// Bind receives the loaded maps and fills tables and initial values.
 	Bind(set *maps.Set) error
 	// Read reads the closed bank, resets it, and does the algorithm's work between windows. Config.Report computes the report from
-	// the snapshot alone. The snapshot's words may be overwritten by the next Read.
+	// the snapshot alone. The next Read may overwrite the snapshot's words.
 	Read(w report.Window, bank int) (*snapshot.Snapshot, error)
 }
 
@@ -60,9 +60,9 @@ type Instance interface {
 type Result struct {
 	Body report.Body
 	Used uint64 // packets that the algorithm took as input
-	// Segments: Used counts the segments that a packet stands for (GSO, GRO).
+	// Segments: Used counts segments, of which a packet may contain several (GSO, GRO).
 	Segments bool
-	Lost     map[string]uint64 // everything that could be lost, by name
+	Lost     map[string]uint64 // everything that may be lost, by name
 }
 
 // PlanDefaults are the defaults of Plan's arguments.

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// cache holds the configurations of snapshots, which carry their parameters as text: a coordinator reads each distinct set once, and not with
+// cache holds the configurations of snapshots, whose parameters are text: a coordinator parses each distinct set once, not with
 // every window of every host.
 type cache struct {
 	mu   sync.Mutex
@@ -21,7 +21,7 @@ type cacheKey struct {
 	setup  Setup
 }
 
-// Bounds of the cache, since agents choose what their snapshots carry: a full one is emptied, and longer parameters are read every time.
+// Bounds of the cache, since agents choose the parameters in their snapshots: a full cache is emptied, and longer parameters are not cached.
 const (
 	mostCached    = 256
 	longestCached = 16 << 10 // bytes
@@ -34,7 +34,7 @@ func (c *cache) selected(d *Descriptor, s *snapshot.Snapshot) (Selected, error) 
 	c.mu.Lock()
 	is, ok := c.held[key]
 	c.mu.Unlock()
-	if ok && is.Descriptor == d { // tests register an algorithm of the same name again
+	if ok && is.Descriptor == d { // tests register another algorithm with the same name
 		return is, nil
 	}
 	is, err := d.Select(s.Params, key.setup)
@@ -50,7 +50,7 @@ func (c *cache) selected(d *Descriptor, s *snapshot.Snapshot) (Selected, error) 
 	return is, nil
 }
 
-// paramText is an algorithm's name with its parameters, quoted: no text of one parameter looks like another parameter.
+// paramText is an algorithm's name with its parameters, quoted so that different parameters never have the same text.
 func paramText(s *snapshot.Snapshot) string {
 	text := []byte(s.Algorithm)
 	for _, key := range slices.Sorted(maps.Keys(s.Params)) {

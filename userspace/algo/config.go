@@ -8,18 +8,18 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// Config is an algorithm's parameters as one checked struct. Text becomes a Config once, where it is read (Descriptor.Configure), and everything
-// that depends on parameters is a method of it. It never changes, since several goroutines share it: what changes belongs to the instance.
+// Config is an algorithm's parameters as one checked struct. Descriptor.Configure parses them once, and everything
+// that depends on parameters is a method of it. It is immutable, since several goroutines share it: state belongs to the instance.
 // What an algorithm can do beyond these two methods is listed in optional.go.
 type Config interface {
-	// New makes an instance; nothing is loaded. It refuses what only this host can judge: a file, an interface.
+	// New makes an instance; nothing is loaded. It rejects what depends on this host: a file, an interface.
 	New(env Env) (Instance, error)
 	// Report computes the report of a snapshot. It is pure: it uses neither kernel nor clock, has no state, and refuses words that do not match
 	// the parameters, since a snapshot may be from an untrusted source.
 	Report(s *snapshot.Snapshot) (Result, error)
 }
 
-// Hash is the family of hash functions of a run: the host's own, or CRCs as the P4 twin on a switch has them.
+// Hash is the family of hash functions of a run: the host's own, or the CRCs of the P4 twin.
 type Hash string
 
 const (
@@ -30,7 +30,7 @@ const (
 // Hashes are the accepted values, for flags and shell completion.
 var Hashes = []Hash{HashFast, HashCRC}
 
-// HashOf is that of a snapshot, or of a coordinator's plan.
+// HashOf is the family of a snapshot, or of a coordinator's plan.
 func HashOf(crc bool) Hash {
 	if crc {
 		return HashCRC
@@ -38,37 +38,37 @@ func HashOf(crc bool) Hash {
 	return HashFast
 }
 
-// Setup is what all algorithms of a run share, and what each snapshot records of it.
+// Setup is what all algorithms of a run share, and what each snapshot records.
 type Setup struct {
 	Replay   bool
 	Hash     Hash  // "" is HashFast
 	WindowNS int64 // 0: one window until the end
 }
 
-// Switch is the setup that twins are configured for: CRC hashes, the packets' own clock.
+// Switch is the setup of twins: CRC hashes, the packets' own clock.
 func Switch() Setup { return Setup{Hash: HashCRC, Replay: true} }
 
-// SetupOf is that of the run that a snapshot was taken in.
+// SetupOf is the setup of a snapshot's run.
 func SetupOf(s *snapshot.Snapshot) Setup {
 	return Setup{Replay: s.Replay, Hash: HashOf(s.CRC), WindowNS: s.WindowNS}
 }
 
 // Env describes the environment of an instance.
 type Env struct {
-	// Setup and Head, of the instance's snapshots, are filled in by Selected.New.
+	// Setup and Head, of the instance's snapshots, are set by Selected.New.
 	Setup
 	Head snapshot.Head
 	Seed uint64
-	// Interfaces is how many the instance measures; 0: not known yet.
+	// Interfaces is the number of measured interfaces; 0: not known yet.
 	Interfaces int
 	// Arrives: packets are also measured on ingress, where they cannot be delayed.
 	Arrives bool
-	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
+	// Epoch is the number of the window that starts now, the same on all hosts that share it; nil: every host counts its own.
 	Epoch  func() uint64
-	Notice func(format string, args ...any) // notifies the operator at once; may be nil
+	Notice func(format string, args ...any) // notifies the operator immediately; may be nil
 }
 
-// Notify logs something that cannot wait for the next report.
+// Notify logs what cannot wait for the next report.
 func (e Env) Notify(format string, args ...any) {
 	if e.Notice != nil {
 		e.Notice(format, args...)
@@ -81,13 +81,13 @@ type Maker struct {
 	zero Config
 }
 
-// Typed is a Maker of the function that reads an algorithm's parameters. It is the one place where they are asked for by name.
+// Typed is a Maker from the function that reads an algorithm's parameters, the only place where they are read by name.
 func Typed[C Config](read func(Values, Setup) (C, error)) Maker {
 	var zero C
 	return Maker{zero: zero, make: func(v Values, s Setup) (Config, error) {
 		c, err := read(v, s)
 		if err != nil {
-			return nil, err // not a Config that holds a nil pointer
+			return nil, err // not a Config with a nil pointer
 		}
 		return c, nil
 	}}
@@ -107,10 +107,10 @@ type Selected struct {
 	Descriptor *Descriptor
 	Values     Values
 	Setup      Setup
-	Config     Config // nil where only the values are known yet
+	Config     Config // nil if only the values are known
 }
 
-// Select reads an algorithm's parameters: set is checked, completed with the defaults and made into its configuration.
+// Select parses an algorithm's parameters: set is checked, completed with the defaults and converted to its configuration.
 func (d *Descriptor) Select(set map[string]string, setup Setup) (Selected, error) {
 	v, err := NewValues(d.Name, d.Params, set)
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Descriptor) Select(set map[string]string, setup Setup) (Selected, error
 	return d.Configure(v, setup)
 }
 
-// Configure makes the configuration of checked values. Errors name the value and the allowed range.
+// Configure makes the configuration from checked values. Errors name the value and the allowed range.
 func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
 	setup.Hash = cmp.Or(setup.Hash, HashFast)
 	if d.Config.make == nil {
@@ -129,7 +129,7 @@ func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
 	return Selected{d, v, setup, c}, err
 }
 
-// For is the selection in a setup: as it is where it was configured for that one.
+// For is the selection in another setup; in the one that it was configured for, it is the same.
 func (s Selected) For(setup Setup) (Selected, error) {
 	setup.Hash = cmp.Or(setup.Hash, HashFast)
 	if s.Config != nil && s.Setup == setup {
@@ -138,13 +138,13 @@ func (s Selected) For(setup Setup) (Selected, error) {
 	return s.Descriptor.Configure(s.Values, setup)
 }
 
-// New makes an instance of it.
+// New makes an instance.
 func (s Selected) New(env Env) (Instance, error) {
 	env.Setup, env.Head = s.Setup, s.Head(env.Seed)
 	return s.Config.New(env)
 }
 
-// Head is that of all snapshots of an instance.
+// Head is the head of all snapshots of an instance.
 func (s Selected) Head(seed uint64) snapshot.Head {
 	return snapshot.Head{Algorithm: s.Descriptor.Name, Layout: s.Descriptor.Layout, Params: maps.Clone(s.Values.text), Hashes: snapshot.HashMark(seed),
 		CRC: s.Setup.Hash == HashCRC, Replay: s.Setup.Replay, WindowNS: s.Setup.WindowNS}

@@ -115,11 +115,11 @@ func TestSnapshotsShareAConfiguration(t *testing.T) {
 		}
 	}
 	if _, err := Report(taken("1", strings.Repeat("x", longestCached))); err != nil || len(cached.held) > mostCached {
-		t.Errorf("%d are kept, %v", len(cached.held), err)
+		t.Errorf("%d are cached, %v", len(cached.held), err)
 	}
 	for key := range cached.held {
 		if len(key.params) > longestCached {
-			t.Errorf("parameters of %d bytes are kept", len(key.params))
+			t.Errorf("parameters of %d bytes are cached", len(key.params))
 		}
 	}
 	if _, err := Report(taken("no number", "")); !errors.Is(err, snapshot.ErrDamaged) {

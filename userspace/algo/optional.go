@@ -28,13 +28,13 @@ import (
 //	RecirculationDelayer Instance     hhh, precision
 //	Checkpointer         Coordinator  carpe
 
-// Merger is a Config that puts two snapshots together, which were taken with it; what it cannot put together it refuses with ErrMerge and the
-// reason; ahab refuses all, since a limit is one host's own.
+// Merger is a Config that merges two snapshots taken with it. What cannot be merged is refused with ErrMerge and the
+// reason; ahab refuses all, since a limit belongs to one host.
 type Merger interface {
 	Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
 }
 
-// MergeChecker is a Merger that knows before any window that it will refuse all of them: its parameters lack what merging needs.
+// MergeChecker is a Merger that knows in advance that it will refuse all snapshots, because its parameters lack what merging needs.
 type MergeChecker interface {
 	Merger
 	CheckMerge() error
@@ -53,17 +53,17 @@ type PlanArgs struct {
 	Extra         map[string]string // other flags, by name
 }
 
-// Twin is a Config, made for Switch, of which the generated parts of the P4 twin are made ("params", "tables").
+// Twin is a Config for Switch that generates parts of the P4 twin ("params", "tables").
 type Twin interface {
 	P4() (map[string]string, error)
 }
 
-// TwinRules is a Twin with entries of tables that change while the switch runs, as JSON.
+// TwinRules is a Twin with table entries that change at run time, as JSON.
 type TwinRules interface {
 	P4Rules() ([]byte, error)
 }
 
-// LossReporter is a Config that names flows that have lost packets, for a coordinator that looks for the links where they are lost.
+// LossReporter is a Config that names flows with losses, for the coordinator's search for lossy links.
 type LossReporter interface {
 	Losses(s *snapshot.Snapshot) ([]Loss, error)
 }
@@ -81,44 +81,44 @@ type OracleProvider interface {
 // Oracle computes the truth from the same packets, with unbounded memory and no sampling.
 type Oracle interface {
 	Packet(p *packet.Packet)
-	// Window returns the truth of the window that ends, with the same names as the estimate, and starts the next.
+	// Window returns the truth of the window that ends, with the names of the estimate, and starts the next.
 	Window(w report.Window) report.Body
 }
 
-// Controller is an Instance that acts between windows (limits, thresholds); Tick is called every IntervalNS.
+// Controller is an Instance with periodic work (limits, thresholds); Tick is called every IntervalNS.
 type Controller interface {
 	IntervalNS() int64
 	Tick(now int64) error
 }
 
-// Rester is a Controller whose ticks may be left out while no packet arrives: what they do is empty a ring, and follow the load. Rests is asked once,
-// before the first tick. After the last packet it is ticked two times, and once more when the next one has arrived.
+// Rester is a Controller whose ticks may be omitted while no packet arrives: they only drain a ring and adapt to the load. Rests is called once,
+// before the first tick. After the last packet two more ticks follow, and one when the next packet has arrived.
 type Rester interface {
 	Controller
 	Rests() bool
 }
 
-// ReplayController is a Controller that a replay ticks, too, by the packets' time. A tick of a replay costs some ten milliseconds, so
-// that the instance chooses the times, and not every IntervalNS.
+// ReplayController is a Controller that is also ticked in a replay, by packet time. A tick of a replay takes some ten milliseconds, so
+// that the instance chooses the times, instead of every IntervalNS.
 type ReplayController interface {
 	Controller
-	// NextTick is the time of the first tick after now, in a window that began at start; math.MaxInt64 for none. ns.
+	// NextTick is the time of the first tick after now (ns), in a window that started at start; math.MaxInt64 for none.
 	NextTick(start, now int64) int64
 }
 
-// Messenger is an Instance that exchanges messages with its Coordinator. All calls are made by the goroutine that owns the instance. Without
+// Messenger is an Instance that exchanges messages with its Coordinator. The goroutine that owns the instance makes all calls. Without
 // a coordinator there are none: an instance must not wait for them.
 type Messenger interface {
 	// Send returns the messages since the last call; it is called every MessageNS, and after each Read. now is the packets' clock.
 	// Messages beyond MaxMessages a call, or longer than MaxMessage bytes, are dropped and counted.
 	Send(now int64) ([][]byte, error)
-	// Receive takes a message of the coordinator. An error is reported to the operator; the instance goes on.
+	// Receive handles a message of the coordinator. An error is reported to the operator; the instance continues.
 	Receive(data []byte) error
 }
 
 // Enforcer is an Instance of an algorithm that may drop or mark packets, if it is configured to.
 type Enforcer interface {
-	// Acts reports whether it will drop or mark packets.
+	// Acts reports whether it is configured to drop or mark packets.
 	Acts() bool
 }
 
@@ -127,20 +127,20 @@ type Steerer interface {
 	Steers() Steering
 }
 
-// Steering is loader.Steering: a mark, a class, or a time of departure, of which a packet has one.
+// Steering is loader.Steering: a mark, a class, or a departure time; a packet has one of them.
 type Steering struct {
-	By        string // the setting that enables it, as in ahab.act=pace; "": disabled
-	Delays    bool   // packets have times of departure
-	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
+	By        string // the setting that enables it, such as ahab.act=pace; "": disabled
+	Delays    bool   // packets get departure times
+	Aggregate uint64 // bytes: larger aggregates of segments may be dropped in part; 0: none
 }
 
-// WindowOpener is a Controller that reads the bank that packets write to: Begin names that bank when its first window begins, which may be
-// either bank where other algorithms have been measuring before.
+// WindowOpener is a Controller that reads the bank that packets write to: Begin is given that bank when its first window starts, which may be
+// either one if other algorithms measured before.
 type WindowOpener interface {
 	Begin(bank int)
 }
 
-// WindowCloser is an Instance with counts outside of the banks: Closing is called right before a window's bank is closed, to record
+// WindowCloser is an Instance with counts outside of the banks: Closing is called right before a window's bank is closed, to read
 // them.
 type WindowCloser interface {
 	Closing() error
@@ -152,16 +152,16 @@ type Recirculator interface {
 	RecirculationShare() float64
 }
 
-// RecirculationDelayer is a Recirculator that asks a replay to delay its second passes, to see what a long pipeline costs.
+// RecirculationDelayer is a Recirculator that delays its second passes in a replay, to study the cost of a long pipeline.
 type RecirculationDelayer interface {
 	// RecirculationDelay is the number of packets that arrive before a second pass.
 	RecirculationDelay() int
 }
 
-// Checkpointer is a Coordinator that continues where it stopped when it is started again, or when another coordinator takes over.
+// Checkpointer is a Coordinator that resumes from saved state after a restart, or when another coordinator takes over.
 type Checkpointer interface {
-	// Checkpoint returns what Restore needs: everything received until now, and nothing that is received later. At most MaxCheckpoint bytes.
+	// Checkpoint returns the state for Restore, with everything received until now and nothing received later. At most MaxCheckpoint bytes.
 	Checkpoint() ([]byte, error)
-	// Restore takes it, before any message is received.
+	// Restore restores it, before any message is received.
 	Restore(data []byte) error
 }

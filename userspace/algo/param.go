@@ -13,13 +13,13 @@ const (
 	Bool
 )
 
-// Param is one NAME.KEY of --set: flags, help, docs and range checks are made from it.
+// Param is one NAME.KEY of --set: flags, help, docs and range checks are generated from it.
 type Param struct {
 	Key      string
 	Type     Type
 	Default  string
 	Choices  []string // Enum
-	Min, Max string   // "" for no bound; same syntax as the value
+	Min, Max string   // "": no bound; syntax of the value
 	Unit     string
 	Help     string // one line
 }

@@ -20,12 +20,12 @@ var ErrLayout = errors.New("the snapshot is of another version of the algorithm"
 
 // LineMerger merges the JSON lines of hosts.
 type LineMerger interface {
-	// Read adds a host; name is for its errors.
+	// Read adds a host; name is used in its errors.
 	Read(name string, r io.Reader) error
 	Report() report.Body
 }
 
-// Window ends a window of an instance: it reads and reports.
+// Window ends a window of an instance: it reads the snapshot and computes the report.
 func Window(i Instance, w report.Window, bank int) (Result, error) {
 	s, err := Read(i, w, bank)
 	if err != nil {
@@ -37,13 +37,13 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 // Read reads a window, with the offset of its clock to wall clock time.
 func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.Read(w, bank)
-	if err == nil && !s.Replay { // a capture's time is ns since 1970
+	if err == nil && !s.Replay { // a capture's time is Unix time
 		s.Offset = hostclock.Read().UnixOffsetNS
 	}
 	return s, err
 }
 
-// Report computes the report of a snapshot from any source.
+// Report computes the report of a snapshot, whatever its source.
 func Report(s *snapshot.Snapshot) (Result, error) {
 	of, err := SelectedFor(s)
 	if err != nil {
@@ -52,7 +52,7 @@ func Report(s *snapshot.Snapshot) (Result, error) {
 	return of.Config.Report(s)
 }
 
-// SelectedFor is what a snapshot was taken with. Parameters are read once for all snapshots that have the same.
+// SelectedFor is the configuration that a snapshot was taken with. Equal parameters are parsed once for all snapshots.
 func SelectedFor(s *snapshot.Snapshot) (Selected, error) {
 	d, err := Lookup(s.Algorithm)
 	if err != nil {
@@ -68,7 +68,7 @@ func SelectedFor(s *snapshot.Snapshot) (Selected, error) {
 	return of, nil
 }
 
-// Merge merges two snapshots of one algorithm, so that the report is that of a host that saw the packets of both. It changes
+// Merge merges two snapshots of one algorithm into that of a host with the packets of both. It changes
 // neither.
 func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if a.Algorithm != b.Algorithm {
@@ -96,7 +96,7 @@ func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// alike refuses parameters that are not the same.
+// alike refuses different parameters.
 func alike(a, b *snapshot.Snapshot) error {
 	for _, key := range slices.Sorted(maps.Keys(a.Params)) {
 		if x, y := a.Params[key], b.Params[key]; x != y {

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// still is an instance that answers what it is told to.
+// still is an instance with given answers.
 type still struct {
 	s   *snapshot.Snapshot
 	err error
@@ -26,8 +26,8 @@ func (i still) Read(report.Window, int) (*snapshot.Snapshot, error) {
 	return i.s, i.err
 }
 
-// A live window's clock is that of the packets: behind the offset it is the time of day. A capture has the time of day already.
-func TestReadTellsTheClock(t *testing.T) {
+// A live window's clock is that of the packets: plus the offset it is the time of day. A capture has the time of day already.
+func TestReadRecordsTheClock(t *testing.T) {
 	before := time.Now().UnixNano()
 	live, err := Read(still{s: &snapshot.Snapshot{}}, report.Window{}, 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestReadTellsTheClock(t *testing.T) {
 	}
 	now := hostclock.Now() + live.Offset
 	if after := time.Now().UnixNano(); now < before-int64(time.Second) || now > after+int64(time.Second) {
-		t.Errorf("a packet of now came at %d, which is between %d and %d", now, before, after)
+		t.Errorf("a packet of now arrived at %d, which is between %d and %d", now, before, after)
 	}
 	if s, err := Read(still{s: &snapshot.Snapshot{Head: snapshot.Head{Replay: true}}}, report.Window{}, 0); err != nil || s.Offset != 0 {
 		t.Errorf("a capture's clock is off by %d, %v", s.Offset, err)

@@ -103,7 +103,7 @@ func (v Values) Map() map[string]any {
 	return m
 }
 
-// Error makes the error for a value that only the algorithm can judge: what is allowed is for people.
+// Error returns the error for a value that the algorithm rejects; allowed describes valid values.
 func (v Values) Error(key, allowed string) error {
 	return fmt.Errorf("set %s.%s=%s: %s", v.algorithm, key, v.Text(key), allowed)
 }
@@ -172,7 +172,7 @@ func orAny(bound string) string {
 	return bound
 }
 
-// number checks the syntax of a value and returns what its bounds are compared with.
+// number checks the syntax of a value and returns the number that its bounds are compared with.
 func (p Param) number(text string) (float64, error) {
 	switch p.Type {
 	case Int:

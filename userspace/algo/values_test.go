@@ -60,7 +60,7 @@ func TestValuesByType(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a parameter that nobody declared has a value")
+			t.Error("an undeclared parameter has a value")
 		}
 	}()
 	v.Text("none")

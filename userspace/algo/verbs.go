@@ -24,7 +24,7 @@ func as[I any](d *Descriptor, what string, v Values, setup Setup) (I, error) {
 	return c, nil
 }
 
-// New makes an instance of checked values, where only the instance is asked for.
+// New makes an instance from checked values.
 func (d *Descriptor) New(v Values, env Env) (Instance, error) {
 	s, err := d.Configure(v, env.Setup)
 	if err != nil {
@@ -33,7 +33,7 @@ func (d *Descriptor) New(v Values, env Env) (Instance, error) {
 	return s.New(env)
 }
 
-// Plan asks a Planner.
+// Plan calls a Planner.
 func (d *Descriptor) Plan(v Values, args PlanArgs) (*report.Body, error) {
 	c, err := as[Planner](d, "plan", v, Setup{Replay: true})
 	if err != nil {
@@ -42,7 +42,7 @@ func (d *Descriptor) Plan(v Values, args PlanArgs) (*report.Body, error) {
 	return c.Plan(args)
 }
 
-// P4 asks a Twin.
+// P4 calls a Twin.
 func (d *Descriptor) P4(v Values) (map[string]string, error) {
 	c, err := as[Twin](d, "write P4 of", v, Switch())
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *Descriptor) P4(v Values) (map[string]string, error) {
 	return c.P4()
 }
 
-// P4Rules asks for the TwinRules.
+// P4Rules calls a TwinRules.
 func (d *Descriptor) P4Rules(v Values) ([]byte, error) {
 	c, err := as[TwinRules](d, "write P4 rules of", v, Switch())
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *Descriptor) P4Rules(v Values) ([]byte, error) {
 	return c.P4Rules()
 }
 
-// Coordinate asks a CoordinatorProvider.
+// Coordinate calls a CoordinatorProvider.
 func (d *Descriptor) Coordinate(v Values, env Env) (Coordinator, error) {
 	c, err := as[CoordinatorProvider](d, "coordinate", v, env.Setup)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package all registers every algorithm: the folders of bpf with a program that userspace knows. It is the one list of them.
+// Package all registers every algorithm: the folders of bpf with a package in userspace. It is the only list of them.
 package all
 
 //go:generate go run ./gen -root ../.. -of bpf -constants -out ../../bpf/constant/constant_gen.go

@@ -7,24 +7,24 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Window is when it was. Its numbers count from 0 since the start of the instance.
+// Window is the time of a window. Numbers count from 0 since the start of the instance.
 type Window struct {
-	StartMS   int64 `json:"start_ms" doc:"begin, milliseconds since 1970"`
+	StartMS   int64 `json:"start_ms" doc:"start, milliseconds since 1970"`
 	EndMS     int64 `json:"end_ms" doc:"end, milliseconds since 1970"`
 	Number    int   `json:"number"`
-	Stretched bool  `json:"stretched" doc:"more than 5 % longer than asked for"`
-	Cut       bool  `json:"cut" doc:"shorter than asked for"`
+	Stretched bool  `json:"stretched" doc:"more than 5 % longer than configured"`
+	Cut       bool  `json:"cut" doc:"shorter than configured"`
 }
 
-// Report is a window with what is needed to show it: units, intervals and help.
+// Report is a window with everything needed to show it: units, intervals and help.
 type Report struct {
-	Key           string            `json:"key" doc:"the instance, or instance/interface where it measures each by itself"`
+	Key           string            `json:"key" doc:"the instance, or instance/interface if each interface has registers of its own"`
 	Algorithm     string            `json:"algorithm"`
 	Window        Window            `json:"window"`
 	Packets       json.RawMessage   `json:"packets" doc:"as in a JSON line (docs/output.md)"`
 	Memory        json.RawMessage   `json:"memory" doc:"as in a JSON line"`
 	Lost          map[string]uint64 `json:"lost" doc:"everything that could be lost, by name"`
-	Hosts         json.RawMessage   `json:"hosts,omitempty" doc:"whose windows it is made of, at a coordinator"`
+	Hosts         json.RawMessage   `json:"hosts,omitempty" doc:"hosts whose windows were merged, at a coordinator"`
 	Values        []Value           `json:"values"`
 	Distributions []Distribution    `json:"distributions"`
 	Tables        []Table           `json:"tables"`
@@ -38,9 +38,9 @@ type Value struct {
 	Low     json.RawMessage `json:"low,omitempty" doc:"lower end, 95 %"`
 	High    json.RawMessage `json:"high,omitempty" doc:"upper end, 95 %"`
 	Promise string          `json:"promise,omitempty" doc:"interval (from samples) or bound (from theory)"`
-	Unit    string          `json:"unit" doc:"ns, bytes, packets, ratio, 1/s, bit/s, count, or a word for what is counted"`
+	Unit    string          `json:"unit" doc:"ns, bytes, packets, ratio, 1/s, bit/s, count, or the name of what is counted"`
 	Kind    string          `json:"kind" doc:"gauge, counter or info"`
-	Answer  bool            `json:"answer,omitempty" doc:"what people ask for; the others are details of the measuring"`
+	Answer  bool            `json:"answer,omitempty" doc:"a main result; the others are details of the measurement"`
 	Help    string          `json:"help,omitempty"`
 }
 
@@ -54,7 +54,7 @@ type Quantile struct {
 	Promise string          `json:"promise,omitempty"`
 }
 
-// Distribution is one of a report.
+// Distribution is a distribution of a report.
 type Distribution struct {
 	Name      string          `json:"name"`
 	Title     string          `json:"title"`
@@ -65,24 +65,24 @@ type Distribution struct {
 	Mean      json.RawMessage `json:"mean"`
 	Quantiles []Quantile      `json:"quantiles"`
 	Steps     []Step          `json:"steps,omitempty" doc:"of the cumulative distribution; only in /distributions"`
-	From      string          `json:"steps_from,omitempty" doc:"registers: every step; percentiles: of a window whose registers are not kept"`
+	From      string          `json:"steps_from,omitempty" doc:"registers: every step; percentiles: of a window whose registers are not stored"`
 	Help      string          `json:"help,omitempty"`
 }
 
-// Step of a cumulative distribution.
+// Step is a step of a cumulative distribution.
 type Step struct {
 	LE    float64 `json:"le" doc:"upper bound, in the unit"`
 	Share float64 `json:"share" doc:"of values that are at most le, 0 to 1"`
 }
 
-// Column of a table.
+// Column is a column of a table.
 type Column struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit"`
 	Help    string `json:"help,omitempty"`
-	Label   bool   `json:"label,omitempty" doc:"it names the row"`
+	Label   bool   `json:"label,omitempty" doc:"the row's name"`
 	Rate    bool   `json:"rate,omitempty" doc:"it counts packets or bytes of the window"`
-	History bool   `json:"history,omitempty" doc:"worth drawing over time: field report.TABLE[ROW].COLUMN"`
+	History bool   `json:"history,omitempty" doc:"useful over time: field report.TABLE[ROW].COLUMN"`
 	Hidden  bool   `json:"hidden,omitempty" doc:"for programs only"`
 	Low     string `json:"low,omitempty" doc:"the column with the lower end of this one"`
 	High    string `json:"high,omitempty"`
@@ -91,7 +91,7 @@ type Column struct {
 	Err     string `json:"err,omitempty" doc:"the column with the standard error of this one"`
 }
 
-// Table is a list of a report, best first.
+// Table is a list of a report, the most important rows first.
 type Table struct {
 	Name     string              `json:"name"`
 	Title    string              `json:"title"`
@@ -99,8 +99,8 @@ type Table struct {
 	Settings bool                `json:"settings,omitempty" doc:"rows are named by settings, not by traffic"`
 	Columns  []Column            `json:"columns"`
 	Rows     [][]json.RawMessage `json:"rows" doc:"cells in the order of columns"`
-	Names    []json.RawMessage   `json:"names,omitempty" doc:"what is known of the addresses, networks and ports of each row: a list of objects, or null (docs/output.md)"`
-	Total    int                 `json:"total" doc:"rows that the window has"`
+	Names    []json.RawMessage   `json:"names,omitempty" doc:"names of the addresses, networks and ports of each row: a list of objects, or null (docs/output.md)"`
+	Total    int                 `json:"total" doc:"number of rows of the window"`
 	Offset   int                 `json:"offset"`
 }
 
@@ -108,10 +108,10 @@ var kinds = map[report.Kind]string{report.Gauge: "gauge", report.Counter: "count
 
 var promises = map[report.Promise]string{report.Interval: "interval", report.Bound: "bound"}
 
-// kept is a window as a store keeps it.
+// kept is a window in the form of a store.
 type kept struct {
 	Algorithm string `json:"algorithm"`
-	Key       string `json:"interface"` // that is what a line calls it until 0.2.0
+	Key       string `json:"interface"` // its name in a line until 0.2.0
 	Window    struct {
 		Start     int64 `json:"start"`
 		End       int64 `json:"end"`
@@ -126,10 +126,10 @@ type kept struct {
 	Report  json.RawMessage   `json:"report"`
 }
 
-// body is a report's members, and what they mean.
+// body is a report's members with their meaning.
 type body map[string]json.RawMessage
 
-// at is the member at a path; null where there is none.
+// at is the member at a path; null if there is none.
 func (b body) at(path string) json.RawMessage {
 	name, rest, nested := strings.Cut(path, ".")
 	v := b[name]
@@ -146,7 +146,7 @@ func (b body) or(path string) json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// ends are the two ends of an estimate, and what they promise.
+// ends are the two ends of an estimate's interval, and its kind.
 func (b body) ends(path string) (low, high json.RawMessage, promise string) {
 	for _, p := range []report.Promise{report.Interval, report.Bound} {
 		below, above := p.Suffixes()
@@ -157,10 +157,10 @@ func (b body) ends(path string) (low, high json.RawMessage, promise string) {
 	return nil, nil, ""
 }
 
-// mostRows of a table in a report; /tables has the rest.
+// mostRows bounds a table in a report; /tables has the rest.
 const mostRows = 100
 
-// read reads a window with the help of what its algorithm's reports look like. endMS is its end since 1970.
+// read parses a window, using the shape of its algorithm's reports. endMS is its end in Unix time.
 func read(text []byte, endMS int64, s *shape) (*Report, error) {
 	var k kept
 	if err := json.Unmarshal(text, &k); err != nil {
@@ -206,7 +206,7 @@ func (b body) distribution(d report.Distribution) Distribution {
 	return out
 }
 
-// rows reads a part of a table.
+// rows is a page of a table.
 func rows(text json.RawMessage, t report.Table, offset, limit int) Table {
 	out := Table{Name: t.Name, Title: t.Title, Help: t.Help, Settings: t.Settings, Offset: offset, Columns: []Column{}, Rows: [][]json.RawMessage{}}
 	for _, c := range t.Columns {
@@ -233,7 +233,7 @@ func rows(text json.RawMessage, t report.Table, offset, limit int) Table {
 	return out
 }
 
-// cell is what stands in a row of a table, in the column: the row is found by any of its texts.
+// cell is the cell in a row and column of a table; any label of the row identifies it.
 func cell(table json.RawMessage, row, column string) json.RawMessage {
 	var all []body
 	if json.Unmarshal(table, &all) != nil {

@@ -1,6 +1,6 @@
-// Package api answers questions about what a process measures: instances, windows, reports with their units and intervals, findings, health
-// and parameters, over HTTP below /api/v1, and a stream of what closes. It only reads. The page, `xdpmon top` and `xdpmon history` ask here and
-// nowhere else. Its OpenAPI description is made from the table of routes below.
+// Package api answers queries about what a process measures: instances, windows, reports with their units and intervals, findings, health
+// and parameters, over HTTP below /api/v1, and a stream of finished windows. It is read-only. The page, `xdpmon top` and `xdpmon history` use it and
+// nothing else. Its OpenAPI description is generated from the table of routes below.
 package api
 
 import (
@@ -19,33 +19,33 @@ const Prefix = "/api/v1"
 // Options of an API.
 type Options struct {
 	Hub      *feed.Hub
-	Clock    func() report.Clock      // of the windows; nil: as the run says that was described last
-	Findings func() []finding.Finding // that go on, the gravest first
-	Store    func() store.Past        // nil where no windows are kept on disk: the latest are kept in memory then
-	Health   func() (any, bool)       // how the process fares, and whether it fails
+	Clock    func() report.Clock      // of the windows; nil: as in the latest description of a run
+	Findings func() []finding.Finding // active, the most severe first
+	Store    func() store.Past        // nil if windows are not stored on disk: then the latest are kept in memory
+	Health   func() (any, bool)       // state of the process, and whether it is failing
 	Now      func() time.Time         // nil: time.Now
 }
 
-// API answers. It is safe for concurrent use.
+// API answers queries. It is safe for concurrent use.
 type API struct {
 	opts    Options
 	live    *live
 	memory  *store.Memory
-	asking  chan struct{} // what questions to the past hold
-	streams chan struct{} // what open streams hold
+	asking  chan struct{} // semaphore of queries to the store
+	streams chan struct{} // semaphore of open streams
 	routes  []route
 }
 
 const (
-	// mostAsking bounds questions that read the store at the same time: each may hold some megabytes.
+	// mostAsking bounds queries that read the store at the same time: each may need some megabytes.
 	mostAsking = 4
-	// mostStreams bounds open streams: each has a queue, a connection and a goroutine, some 60 kB.
+	// mostStreams bounds open streams: each needs a queue, a connection and a goroutine, about 60 kB.
 	mostStreams = 256
-	// memoryBytes bounds what is kept where there is no store: packed windows of half an hour of eight algorithms take about 3 MB.
+	// memoryBytes bounds the windows in memory without a store: packed windows of half an hour of eight algorithms take about 3 MB.
 	memoryBytes = 6 << 20
 )
 
-// New is an API; it knows what Add and Start tell it from then on.
+// New is an API without data; Start and Add provide it.
 func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -68,7 +68,7 @@ func New(o Options) *API {
 	return a
 }
 
-// past is where windows were kept.
+// past is where windows are stored.
 func (a *API) past() store.Past {
 	if s := a.opts.Store(); s != nil {
 		return s
@@ -76,14 +76,14 @@ func (a *API) past() store.Past {
 	return a.memory
 }
 
-// Start takes the description of a run, or of one instance of an agent. Like Add and Found it does nothing where there is no API.
+// Start sets the description of a run, or of one instance of an agent. Like Add and Found it does nothing if the API is nil.
 func (a *API) Start(r report.Run) {
 	if a != nil {
 		a.live.start(r)
 	}
 }
 
-// Add takes a finished window. It costs some pointers; what is asked for is written when somebody asks.
+// Add adds a finished window. It only stores pointers; a window is encoded when a client requests it.
 func (a *API) Add(l report.Line) {
 	if a == nil {
 		return
@@ -94,20 +94,20 @@ func (a *API) Add(l report.Line) {
 	}
 }
 
-// remember keeps a window in memory.
+// remember stores a window in memory.
 func (a *API) remember(l report.Line) {
 	c := a.opts.Clock()
 	text, err := l.Record(c)
 	if err != nil {
-		return // a report that cannot be written is told by whoever writes it
+		return // the outputs report a window that cannot be encoded
 	}
 	_ = a.memory.Append(store.Record{End: time.Unix(0, l.Window.End+c.UnixOffsetNS), Algorithm: l.Algorithm, Instance: l.Instance, Interfaces: l.Interfaces, Key: l.Key(), Line: text})
 }
 
-// FindingRecords names records that are findings, where windows have their algorithm.
+// FindingRecords is the name of finding records, in place of the algorithm.
 const FindingRecords = "findings"
 
-// Found takes a finding that began or ended.
+// Found adds a finding that started or ended.
 func (a *API) Found(f finding.Finding) {
 	if a == nil || a.opts.Store() != nil {
 		return
@@ -119,10 +119,10 @@ func (a *API) Found(f finding.Finding) {
 	}
 }
 
-// Forget an instance that is no more.
+// Forget removes a closed instance.
 func (a *API) Forget(key string) { a.live.forget(key) }
 
-// Handler answers below Prefix.
+// Handler serves the paths below Prefix.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range a.routes {
@@ -131,15 +131,15 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc(Prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			write(w, problem(http.StatusMethodNotAllowed, "%s only reads", Prefix))
+			write(w, problem(http.StatusMethodNotAllowed, "%s is read-only", Prefix))
 			return
 		}
-		write(w, problem(http.StatusNotFound, "there is no %.200q: %s/openapi.json lists what there is", r.URL.Path, Prefix))
+		write(w, problem(http.StatusNotFound, "no such path %.200q: %s/openapi.json lists all paths", r.URL.Path, Prefix))
 	})
 	return mux
 }
 
-// Front answers what is the API's, to those who may ask, and hands on the rest.
+// Front serves the API to authorized clients, and passes everything else on.
 func (a *API) Front(g Guard, rest http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	asked := g.Wrap(a.Handler())

@@ -189,7 +189,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A finding is told once, in its latest state.
+// A finding is returned once, in its latest state.
 func TestFindings(t *testing.T) {
 	r := begin(t, 1)
 	r.Found(found("a", finding.Begins, 0))
@@ -205,7 +205,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// An answer that the client has is not sent again; what is wrong is said as RFC 9457 has it; nothing is written.
+// An answer that the client has is not sent again; errors have the form of RFC 9457; nothing is written.
 func TestAnswers(t *testing.T) {
 	r := begin(t, 2)
 	first := r.get(t, "/reports"+vnet, nil)
@@ -357,7 +357,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// A reader that does not read holds nobody up, costs no more than its queue, and is told what it missed.
+// A client that does not read blocks nothing, costs no more than its queue, and is sent the number of missed events.
 func TestSlowReader(t *testing.T) {
 	r := begin(t, 0)
 	w := &stuck{ResponseRecorder: httptest.NewRecorder(), entered: make(chan struct{}), free: make(chan struct{})}

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Guard says who may ask on a listener.
+// Guard configures who may use a listener.
 type Guard struct {
 	Loopback  bool          // the listener is on this host only
-	Token     func() string // that everybody needs; "" refuses all; nil: nobody needs one
-	Certified bool          // TLS has asked for a client's certificate already
+	Token     func() string // required token; "" rejects all; nil: not required
+	Certified bool          // TLS has already required a client certificate
 }
 
-// GuardOf is the guard of a listener on an address, where nothing else was asked for.
+// GuardOf is the default guard of a listener on an address.
 func GuardOf(address string) Guard {
-	host, _, _ := net.SplitHostPort(address) // whoever listens has taken it
+	host, _, _ := net.SplitHostPort(address) // valid: the listener uses it
 	a, err := netip.ParseAddr(host)
 	return Guard{Loopback: host == "localhost" || err == nil && a.IsLoopback()}
 }
 
-// TokenFile reads a token at every question, so that another one counts at once. A file that others may read is refused at the start.
+// TokenFile reads the token for every request, so that a replaced one applies immediately. A file that others can read is rejected at the start.
 func TokenFile(path string) (func() string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -47,19 +47,19 @@ func TokenFile(path string) (func() string, error) {
 	return read, nil
 }
 
-// Cookie is where a page keeps the token.
+// Cookie is the cookie with the page's token.
 const Cookie = "xdpmon-token"
 
-// Wrap lets those through who may ask, to what knows names of other people's addresses: the API and the page. Metrics and health stay as they are.
+// Wrap guards a handler that shows other people's addresses: the API and the page. Metrics and health are not guarded.
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case g.Loopback && !local(r.Host):
-			write(w, problem(http.StatusForbidden, "this listener is for this host only, and %.100q is no name of it: a page elsewhere must not ask here", r.Host))
+			write(w, problem(http.StatusForbidden, "this listener is for this host only, and %.100q is not a name of it", r.Host))
 		case g.Certified, g.Loopback && g.Token == nil:
 			next.ServeHTTP(w, r)
 		case g.Token == nil:
-			write(w, problem(http.StatusForbidden, "page and API are for this host only, unless web.auth says who may ask (docs/agent.md)"))
+			write(w, problem(http.StatusForbidden, "page and API are for this host only, unless web.auth is configured (docs/agent.md)"))
 		case r.Method == http.MethodPost && r.URL.Path == "/login":
 			g.login(w, r)
 		case !g.known(r):
@@ -71,7 +71,8 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// local is a name that no other site can have: a page that a browser fetched elsewhere, and whose name was then pointed at this host, has its own.
+// local reports whether a name always means this host. It prevents DNS rebinding: a page from another site, whose name was then pointed to this
+// host, sends its own name.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -91,13 +92,13 @@ func (g Guard) known(r *http.Request) bool {
 	return err == nil && same(c.Value, g.Token())
 }
 
-// same compares in a time that says nothing of where two texts differ.
+// same compares in constant time.
 func same(given, token string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
 	return token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// login keeps the token in a cookie that scripts cannot read and other sites cannot send.
+// login stores the token in a cookie that scripts cannot read and other sites cannot send.
 func (g Guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	token := strings.TrimSpace(r.PostFormValue("token"))

@@ -10,10 +10,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// live is the latest window of every algorithm and instance, and what reports look like.
+// live holds the latest window of every algorithm and instance, and the shapes of reports.
 type live struct {
 	mu     sync.Mutex
-	runs   map[string]*report.Run // by instance; "" is of all
+	runs   map[string]*report.Run // by instance; "" is for all
 	latest map[place]*window
 	shapes map[string]*shape // by algorithm
 	last   report.Clock
@@ -21,12 +21,12 @@ type live struct {
 
 type place struct{ key, algorithm string }
 
-// window is a finished one; its answer is made once, when somebody asks first.
+// window is a finished window; it is encoded when a client requests it for the first time.
 type window struct {
 	line report.Line
 
 	once sync.Once
-	text []byte // as a store keeps it
+	text []byte // as in a store
 	err  error
 }
 
@@ -76,7 +76,7 @@ func (l *live) window(p place) *window {
 	return l.latest[p]
 }
 
-// windows are all of them, by instance and algorithm.
+// windows are all windows, by instance and algorithm.
 func (l *live) windows() []*window {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *live) windows() []*window {
 	})
 }
 
-// run is what an instance was started with.
+// run is the description that an instance was started with.
 func (l *live) run(key string) *report.Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,16 +105,16 @@ func (l *live) shape(algorithm string) *shape {
 	return newShape()
 }
 
-// record is the window as a store keeps it.
+// record is the window in the form of a store.
 func (w *window) record(c report.Clock) ([]byte, error) {
 	w.once.Do(func() { w.text, w.err = w.line.Record(c) })
 	return w.text, w.err
 }
 
-// mostShapes bounds what is remembered of one algorithm's report: names are few, but for tables of prefixes and slices that settings name.
+// mostShapes bounds the names stored for one algorithm's reports: they are few, except tables of configured prefixes and slices.
 const mostShapes = 512
 
-// shape is what an algorithm's reports look like: names, units and intervals of all that one of its windows had.
+// shape describes an algorithm's reports: names, units and intervals of everything in any of its windows.
 type shape struct {
 	values        []report.Value
 	distributions []report.Distribution
@@ -128,7 +128,7 @@ func (s *shape) clone() *shape {
 	return &shape{values: slices.Clone(s.values), distributions: slices.Clone(s.distributions), tables: slices.Clone(s.tables)}
 }
 
-// new reports whether a name is one that was not known, and is now.
+// fresh reports whether a name is new, and adds it.
 func (s *shape) fresh(kind, name string) bool {
 	if s.known[kind+name] || len(s.known) >= mostShapes {
 		return false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Description is the OpenAPI 3.1 description, made from the routes and the types of their answers.
+// Description is the OpenAPI 3.1 description, generated from the routes and the types of their answers.
 func (a *API) Description() map[string]any {
 	schemas, paths := map[string]any{}, map[string]any{}
 	schemaOf(reflect.TypeFor[Problem](), schemas)
@@ -27,7 +27,7 @@ func (a *API) Description() map[string]any {
 		paths[r.path] = map[string]any{"get": map[string]any{"summary": r.summary, "operationId": strings.Trim(strings.TrimSuffix(r.path, ".json"), "/"), "parameters": params,
 			"responses": map[string]any{"200": map[string]any{"description": "The answer", "content": map[string]any{media: map[string]any{"schema": schema}}}, "default": failed}}}
 	}
-	return map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "xdpmon", "version": "1", "description": "What is measured here. It only reads. Answers have an ETag, and are bounded."},
+	return map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "xdpmon", "version": "1", "description": "Results of the measurements. Read-only. Answers have an ETag and bounded size."},
 		"servers": []any{map[string]any{"url": Prefix}}, "paths": paths, "components": map[string]any{"schemas": schemas}}
 }
 
@@ -50,7 +50,7 @@ var (
 	marshalType = reflect.TypeFor[json.Marshaler]()
 )
 
-// schemaOf is a type's schema; structs have names of their own.
+// schemaOf is a type's schema; structs have named schemas.
 func schemaOf(t reflect.Type, schemas map[string]any) map[string]any {
 	switch {
 	case t == rawType || t.Kind() == reflect.Interface:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// member is what stands at a path of a JSON object; nil when there is nothing.
+// member is the value at a path of a JSON object; nil if there is none.
 func member(text json.RawMessage, path string) json.RawMessage {
 	for key := range strings.SplitSeq(path, ".") {
 		var o map[string]json.RawMessage
@@ -22,9 +22,9 @@ func member(text json.RawMessage, path string) json.RawMessage {
 	return text
 }
 
-// wanted are paths, as a tree.
+// wanted is a tree of paths.
 type wanted struct {
-	at   int // place of the answer, -1 for a group
+	at   int // index of the result, -1 for a group
 	next map[string]*wanted
 }
 
@@ -45,8 +45,8 @@ func tree(paths []string) *wanted {
 
 var errNotJSON = errors.New("no JSON")
 
-// pick reads the members at the paths of a tree in one pass, without decoding what stands between them: a window is kilobytes, of which a
-// question wants some numbers. Text is a record of this program's own; what is not JSON is refused.
+// pick extracts the values at the paths of a tree in one pass, without decoding the rest: a window has kilobytes, of which a
+// query needs a few numbers. text is a record of this program; invalid JSON is rejected.
 func pick(text []byte, w *wanted, out []json.RawMessage) error {
 	for i := range out {
 		out[i] = nil
@@ -75,7 +75,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// object reads one whose opening brace comes next.
+// object scans an object, from its opening brace.
 func (s *scanner) object(w *wanted, out []json.RawMessage) error {
 	if s.peek() != '{' {
 		return errNotJSON
@@ -98,7 +98,7 @@ func (s *scanner) object(w *wanted, out []json.RawMessage) error {
 	}
 }
 
-// one reads a name and its value.
+// one scans a name and its value.
 func (s *scanner) one(w *wanted, out []json.RawMessage) error {
 	name, err := s.word()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *scanner) one(w *wanted, out []json.RawMessage) error {
 	return err
 }
 
-// word reads a string without its quotes. Escapes stay as they are: names that are asked for have none.
+// word scans a string without its quotes. Escapes are not decoded: requested names have none.
 func (s *scanner) word() ([]byte, error) {
 	s.at++
 	for begin := s.at; s.at < len(s.text); s.at++ {
@@ -136,7 +136,7 @@ func (s *scanner) word() ([]byte, error) {
 	return nil, errNotJSON
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (s *scanner) skip() error {
 	depth := 0
 	for {

@@ -7,12 +7,12 @@ import (
 	"net/http"
 )
 
-// Problem is an error as RFC 9457 has it.
+// Problem is an error in the form of RFC 9457.
 type Problem struct {
-	Type      string `json:"type" doc:"always about:blank: the status says which kind it is"`
-	Title     string `json:"title" doc:"the status in words"`
+	Type      string `json:"type" doc:"always about:blank: the status states the kind"`
+	Title     string `json:"title" doc:"the status as text"`
 	Status    int    `json:"status"`
-	Detail    string `json:"detail" doc:"what was asked for, why it failed, and the remedy"`
+	Detail    string `json:"detail" doc:"what was requested, why it failed, and the remedy"`
 	Parameter string `json:"parameter,omitempty" doc:"the query parameter that is wrong"`
 }
 
@@ -22,14 +22,14 @@ func problem(status int, format string, args ...any) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// wrong is a parameter that cannot be taken.
+// wrong is the error of an invalid parameter.
 func wrong(parameter, format string, args ...any) *Problem {
 	p := problem(http.StatusBadRequest, format, args...)
 	p.Parameter = parameter
 	return p
 }
 
-// write answers with an error; one that is no Problem is the process' own fault.
+// write writes an error; one that is not a Problem is an internal error.
 func write(w http.ResponseWriter, err error) {
 	var p *Problem
 	if !errors.As(err, &p) {
@@ -43,5 +43,5 @@ func write(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n')) // the client has disconnected: nobody reads the error
+	_, _ = w.Write(append(text, '\n')) // the client has disconnected
 }

@@ -29,65 +29,65 @@ const (
 )
 
 var (
-	paramKey       = param{name: "key", kind: text, required: true, help: "the instance, as /instances names it"}
+	paramKey       = param{name: "key", kind: text, required: true, help: "the instance, as in /instances"}
 	paramAlgorithm = param{name: "algorithm", kind: text, required: true, help: "the algorithm's name"}
-	paramAt        = param{name: "at", kind: moment, help: "the window that ended last before this time: RFC 3339, or how long ago (90m); without it the latest"}
-	paramFrom      = param{name: "from", kind: moment, help: "ended at this time or later: RFC 3339, or how long ago (90m)"}
+	paramAt        = param{name: "at", kind: moment, help: "the window that ended last before this time: RFC 3339, or a duration before now (90m); default: the latest"}
+	paramFrom      = param{name: "from", kind: moment, help: "ended at this time or later: RFC 3339, or a duration before now (90m)"}
 	paramTo        = param{name: "to", kind: moment, help: "ended before this time"}
 )
 
 func optional(p param) param { p.required = false; return p }
 
-// table are all routes.
+// table is the table of routes.
 func (a *API) table() []route {
 	return []route{
 		{path: "/instances", summary: "What is measured, with the latest window of each algorithm", answer: Instances{}, handle: a.instances},
-		{path: "/reports", summary: "One window of one algorithm, with names, units, intervals and help of all that it has", params: []param{paramKey, paramAlgorithm, paramAt}, answer: Report{}, handle: a.report},
-		{path: "/windows", summary: "Fields of windows over time; where there are more windows than points, one window of each step",
+		{path: "/reports", summary: "One window of one algorithm, with names, units, intervals and help of everything in it", params: []param{paramKey, paramAlgorithm, paramAt}, answer: Report{}, handle: a.report},
+		{path: "/windows", summary: "Fields of windows over time; one window of each step if there are more windows than points",
 			params: []param{paramKey, paramAlgorithm, paramFrom, paramTo, {name: "step", kind: length, help: "one window of each step: the first to end in it"},
-				{name: "points", kind: integer, most: mostPoints, help: "most rows of an answer (300); without step, the range is divided by it"},
+				{name: "points", kind: integer, most: mostPoints, help: "maximum of rows (300); without step, the range is divided by it"},
 				{name: "fields", kind: list, required: true, help: "paths in a window: packets.seen, report.delay_ns.p99, report.TABLE[ROW].COLUMN"}},
 			answer: Series{}, handle: a.windows},
 		{path: "/tables", summary: "One table of a window, in pages", params: []param{paramKey, paramAlgorithm, paramAt, {name: "table", kind: text, required: true, help: "its name, as in /reports"},
-			{name: "offset", kind: integer, most: 1 << 30, help: "rows to pass over"}, {name: "limit", kind: integer, most: mostTableRows, help: "rows at most (100)"}}, answer: Table{}, handle: a.tableRows},
+			{name: "offset", kind: integer, most: 1 << 30, help: "rows to skip"}, {name: "limit", kind: integer, most: mostTableRows, help: "maximum of rows (100)"}}, answer: Table{}, handle: a.tableRows},
 		{path: "/distributions", summary: "One distribution of a window with the steps of its cumulative form", params: []param{paramKey, paramAlgorithm, paramAt,
 			{name: "distribution", kind: text, required: true, help: "its name, as in /reports"}}, answer: Distribution{}, handle: a.distribution},
-		{path: "/findings", summary: "What is wrong, and was: each finding once, in its latest state", params: []param{paramFrom, paramTo, {name: "open", kind: truth, help: "only those that go on"},
-			{name: "limit", kind: integer, most: mostFindings, help: "events of the past at most (200)"}}, answer: Findings{}, handle: a.findings},
-		{path: "/health", summary: "How the process fares, as /healthz", answer: Health{}, handle: a.health},
+		{path: "/findings", summary: "Active and ended findings, each once, in its latest state", params: []param{paramFrom, paramTo, {name: "open", kind: truth, help: "only active ones"},
+			{name: "limit", kind: integer, most: mostFindings, help: "maximum of ended ones (200)"}}, answer: Findings{}, handle: a.findings},
+		{path: "/health", summary: "State of the process, as /healthz", answer: Health{}, handle: a.health},
 		{path: "/parameters", summary: "Algorithms, their parameters with help, and what each kind of loss counts", params: []param{optional(paramAlgorithm)}, answer: Parameters{}, handle: a.parameters},
-		{path: "/records", summary: "Windows as they were kept, a JSON object a line (docs/output.md); the header Xdpmon-More is true where there are more", media: "application/x-ndjson",
+		{path: "/records", summary: "Stored windows, a JSON object per line (docs/output.md); the header Xdpmon-More is true if there are more", media: "application/x-ndjson",
 			params: []param{optional(paramAlgorithm), {name: "instance", kind: text, help: "its name"}, {name: "interface", kind: text, help: "one that is measured"}, paramFrom, paramTo,
-				{name: "limit", kind: integer, most: mostRecords, help: "windows at most (10000)"}, {name: "newest", kind: truth, help: "the newest first"},
-				{name: "snapshots", kind: truth, help: "what windows were made of, instead of windows"}}, raw: a.records},
-		{path: "/stream", summary: "Server-sent events: window, finding, missed (events that this reader was too slow for)", media: "text/event-stream",
+				{name: "limit", kind: integer, most: mostRecords, help: "maximum of windows (10000)"}, {name: "newest", kind: truth, help: "the newest first"},
+				{name: "snapshots", kind: truth, help: "snapshots, instead of windows"}}, raw: a.records},
+		{path: "/stream", summary: "Server-sent events: window, finding, missed (number of events dropped because the client is too slow)", media: "text/event-stream",
 			params: []param{{name: "key", kind: text, help: "windows of this instance only"}, {name: "algorithm", kind: text, help: "windows of this algorithm only"},
-				{name: "whole", kind: truth, help: "windows as JSON lines, instead of where and when"}}, raw: a.stream},
+				{name: "whole", kind: truth, help: "whole windows as JSON lines, instead of instance and time"}}, raw: a.stream},
 		{path: "/openapi.json", summary: "This description", raw: func(w http.ResponseWriter, r *http.Request, _ query) { respond(w, r, a.Description()) }},
 	}
 }
 
-// Instances is what is measured.
+// Instances lists what is measured.
 type Instances struct {
 	Version   string     `json:"version"`
 	Command   string     `json:"command" doc:"agent, coordinator, attach, demo"`
 	NowMS     int64      `json:"now_ms" doc:"milliseconds since 1970, to the second"`
-	Kept      bool       `json:"kept" doc:"windows are kept on disk"`
+	Kept      bool       `json:"kept" doc:"windows are stored on disk"`
 	Instances []Instance `json:"instances"`
 }
 
-// Instance is a set of registers.
+// Instance is an instance with its latest windows.
 type Instance struct {
 	Key        string      `json:"key"`
 	Instance   string      `json:"instance" doc:"its name"`
 	Interfaces []string    `json:"interfaces"`
 	Vantage    string      `json:"vantage,omitempty" doc:"a coordinator's set of hosts"`
-	Guest      string      `json:"guest,omitempty" doc:"whom the interface serves"`
+	Guest      string      `json:"guest,omitempty" doc:"the guest that the interface belongs to"`
 	WindowNS   int64       `json:"window_ns"`
 	Algorithms []Measuring `json:"algorithms"`
 }
 
-// Measuring is an algorithm on an instance.
+// Measuring is the state of an algorithm on an instance.
 type Measuring struct {
 	Name          string         `json:"name"`
 	Summary       string         `json:"summary"`
@@ -99,13 +99,13 @@ type Measuring struct {
 	RegisterBytes int64          `json:"register_bytes"`
 	KernelBytes   int64          `json:"kernel_bytes"`
 	Hosts         *Hosts         `json:"hosts,omitempty"`
-	Delay         *Delay         `json:"delay,omitempty" doc:"the first distribution of times"`
-	Loss          *Loss          `json:"loss,omitempty" doc:"packets lost on the way, as far as it measures that"`
-	Queue         *QueueDelay    `json:"queue,omitempty" doc:"the longest delay in a queue, as far as it measures that"`
+	Delay         *Delay         `json:"delay,omitempty" doc:"the first distribution of delays"`
+	Loss          *Loss          `json:"loss,omitempty" doc:"packets lost on the path, if it measures that"`
+	Queue         *QueueDelay    `json:"queue,omitempty" doc:"the longest delay in a queue, if it measures that"`
 	Params        map[string]any `json:"params,omitempty"`
 }
 
-// Loss is a share of packets with what it is calculated from.
+// Loss is a share of packets, with the fields that it is calculated from.
 type Loss struct {
 	Lost  string  `json:"lost" doc:"field for /windows"`
 	Back  string  `json:"back,omitempty" doc:"field of those that arrived late, to be subtracted"`
@@ -113,20 +113,20 @@ type Loss struct {
 	Share float64 `json:"share" doc:"0 to 1"`
 }
 
-// QueueDelay is a delay in short.
+// QueueDelay is the summary of a delay.
 type QueueDelay struct {
 	Field string  `json:"field" doc:"for /windows"`
 	Value float64 `json:"value" doc:"ns"`
 }
 
-// Hosts says whose windows it is made of.
+// Hosts lists the hosts whose windows were merged.
 type Hosts struct {
 	Known   int      `json:"known"`
 	Merged  int      `json:"merged"`
 	Missing []string `json:"missing"`
 }
 
-// Delay is a distribution in short.
+// Delay is the summary of a distribution.
 type Delay struct {
 	Field string     `json:"field" doc:"for /windows"`
 	Title string     `json:"title"`
@@ -183,7 +183,7 @@ func (a *API) measuring(l *report.Line, run *report.Run) Measuring {
 	return m
 }
 
-// lossOf is what an algorithm measures of losses, or what an own queue has dropped; nil where neither is known.
+// lossOf is the loss that an algorithm measures, or the drops of an own queue; nil if neither is known.
 func lossOf(l *report.Line) *Loss {
 	names := l.Report.Overview
 	if all := valueOf(&l.Report, names.Among); all > 0 {
@@ -211,7 +211,7 @@ func queueOf(l *report.Line) *QueueDelay {
 	return nil
 }
 
-// valueOf is a number of a report; NaN where there is none.
+// valueOf is a number of a report; NaN if there is none.
 func valueOf(b *report.Body, name string) float64 {
 	for _, v := range b.Values {
 		if v.Name == name {
@@ -254,7 +254,7 @@ func (a *API) window(w report.Window) Window {
 
 var errFound = errors.New("found")
 
-// find is a window: the latest, or the last before a time.
+// find returns a window: the latest, or the last before a time.
 func (a *API) find(ctx context.Context, q query) (text []byte, endMS int64, latest *window, err error) {
 	p := place{q.text("key"), q.text("algorithm")}
 	at := q.time("at")
@@ -275,7 +275,7 @@ func (a *API) find(ctx context.Context, q query) (text []byte, endMS int64, late
 	if err == nil && at.IsZero() {
 		err = problem(http.StatusNotFound, "%.100q has no window of %.100q: /instances lists what is measured", p.key, p.algorithm)
 	} else if err == nil {
-		err = problem(http.StatusNotFound, "no window of %.100q on %.100q is kept from before %s", p.algorithm, p.key, at.UTC().Format(time.RFC3339))
+		err = problem(http.StatusNotFound, "no window of %.100q on %.100q is stored from before %s", p.algorithm, p.key, at.UTC().Format(time.RFC3339))
 	}
 	return nil, 0, nil, err
 }
@@ -347,7 +347,7 @@ func percentiles(list []Quantile) []Step {
 	return out
 }
 
-// steps are those where the distribution rises, and those right before.
+// steps are those at which the distribution rises, and those right before.
 func steps(buckets []report.Bucket) []Step {
 	out := []Step{}
 	if len(buckets) == 0 {
@@ -363,10 +363,10 @@ func steps(buckets []report.Bucket) []Step {
 	return out
 }
 
-// Findings is what is wrong, and was.
+// Findings lists active and ended findings.
 type Findings struct {
-	Findings []finding.Finding `json:"findings" doc:"those that go on first, the gravest first; then those that have ended, the latest first"`
-	More     bool              `json:"more" doc:"there were more in this time"`
+	Findings []finding.Finding `json:"findings" doc:"active ones first, the most severe first; then ended ones, the latest first"`
+	More     bool              `json:"more" doc:"there are more in this range"`
 }
 
 func (a *API) findings(ctx context.Context, q query) (any, error) {
@@ -388,7 +388,7 @@ func (a *API) findings(ctx context.Context, q query) (any, error) {
 		return a.past().Each(store.Query{Algorithm: FindingRecords, From: q.time("from"), To: q.time("to"), Newest: true, Limit: limit}, func(r store.Record) error {
 			var one struct{ Finding finding.Finding }
 			if n++; json.Unmarshal(r.Line, &one) != nil || known[one.Finding.ID] {
-				return nil // of a later version, or told already
+				return nil // of a later version, or already included
 			}
 			known[one.Finding.ID] = true
 			out.Findings = append(out.Findings, one.Finding)
@@ -399,7 +399,7 @@ func (a *API) findings(ctx context.Context, q query) (any, error) {
 	return out, err
 }
 
-// Health is how the process fares.
+// Health is the state of the process.
 type Health struct {
 	Failing bool `json:"failing" doc:"/healthz answers 503"`
 	Health  any  `json:"health" doc:"as /healthz: an agent's or a coordinator's"`
@@ -410,7 +410,7 @@ func (a *API) health(context.Context, query) (any, error) {
 	return Health{Failing: failing, Health: h}, nil
 }
 
-// Parameters are the algorithms that this program has.
+// Parameters are the algorithms of this program.
 type Parameters struct {
 	Algorithms []describe.Algorithm `json:"algorithms"`
 }
@@ -427,7 +427,7 @@ func (a *API) parameters(_ context.Context, q query) (any, error) {
 		}
 	}
 	if len(out.Algorithms) == 0 && q.text("algorithm") != "" {
-		return nil, wrong("algorithm", "there is no algorithm %.100q: it is one of %s", q.text("algorithm"), strings.Join(algo.Names(), ", "))
+		return nil, wrong("algorithm", "no such algorithm %.100q: choose one of %s", q.text("algorithm"), strings.Join(algo.Names(), ", "))
 	}
 	return out, nil
 }

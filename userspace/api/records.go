@@ -13,34 +13,34 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// MoreHeader says that records were cut.
+// MoreHeader reports that there are more records than returned.
 const MoreHeader = "Xdpmon-More"
 
-// Kept is a snapshot as records return it.
+// Kept is a snapshot as a record.
 type Kept struct {
 	End        int64    `json:"end"` // ns since 1970
 	Algorithm  string   `json:"algorithm"`
 	Instance   string   `json:"instance"`
 	Interfaces []string `json:"interfaces"`
-	Key        string   `json:"interface"` // report.Identity.Key: what interface was before 0.1.0
+	Key        string   `json:"interface"` // report.Identity.Key: the value of interface before 0.1.0
 	Snapshot   []byte   `json:"snapshot"`  // in base 64
 }
 
 var errMore = errors.New("there is more")
 
-// Records writes what was kept as JSON lines: windows, or with Snapshots what they were made of (Kept); more is true when there is more than is
-// told at once. `xdpmon history` calls it with the store itself where no agent runs.
+// Records writes stored windows as JSON lines, or with Snapshots their snapshots (Kept); more is true if there are more than the limit.
+// `xdpmon history` calls it with the store itself if no agent runs.
 func Records(s store.Past, q store.Query, out io.Writer) (more bool, err error) {
 	const bytesMost = 32 << 20
 	if q.Limit == 0 || q.Limit > mostRecords {
 		q.Limit = mostRecords
 	}
 	if q.Algorithm == "" {
-		q.Except = FindingRecords // they are no windows
+		q.Except = FindingRecords // findings are not windows
 	}
 	var b bytes.Buffer
 	n := 0
-	err = s.Each(q, func(r store.Record) error { // gathered first: a reader that is slow must not keep the store's pages
+	err = s.Each(q, func(r store.Record) error { // collected first: a slow client must not keep the store's pages
 		if b.Len() > bytesMost {
 			return errMore
 		}
@@ -60,7 +60,7 @@ func Records(s store.Past, q store.Query, out io.Writer) (more bool, err error) 
 	return more, err
 }
 
-// RecordsURL is the path and the query that asks for records.
+// RecordsURL is the path and query of records.
 func RecordsURL(q store.Query) string {
 	v := url.Values{}
 	for name, text := range map[string]string{"algorithm": q.Algorithm, "instance": q.Instance, "interface": q.Interface} {
@@ -87,7 +87,7 @@ func RecordsURL(q store.Query) string {
 func (a *API) records(w http.ResponseWriter, r *http.Request, q query) {
 	past := a.opts.Store()
 	if past == nil {
-		write(w, problem(http.StatusNotFound, "no windows are kept here: give a store"))
+		write(w, problem(http.StatusNotFound, "no store configured, windows are not stored"))
 		return
 	}
 	sq := store.Query{Algorithm: q.text("algorithm"), Instance: q.text("instance"), Interface: q.text("interface"), From: q.time("from"), To: q.time("to"), Limit: q.integer("limit"),

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// route is one question: what is served, and what the description says of it.
+// route is a path of the API with its description.
 type route struct {
 	path, summary string
 	params        []param
-	answer        any    // its type becomes the schema of the answer; nil where media is no JSON
+	answer        any    // its type becomes the schema of the answer; nil if media is not JSON
 	media         string // "" is application/json
 	handle        func(context.Context, query) (any, error)
-	raw           func(http.ResponseWriter, *http.Request, query) // writes by itself; handle is nil then
+	raw           func(http.ResponseWriter, *http.Request, query) // writes the answer itself; handle is nil then
 }
 
 // param is a query parameter.
@@ -30,7 +30,7 @@ type param struct {
 	name, help string
 	kind       kind
 	required   bool
-	most       int // of an integer
+	most       int // maximum of an integer
 }
 
 type kind string
@@ -44,7 +44,7 @@ const (
 	list    kind = "list"
 )
 
-// query holds the parameters of a request, each of its kind.
+// query holds the parsed parameters of a request.
 type query map[string]any
 
 func (q query) text(name string) string            { v, _ := q[name].(string); return v }
@@ -54,7 +54,7 @@ func (q query) integer(name string) int            { v, _ := q[name].(int); retu
 func (q query) truth(name string) bool             { v, _ := q[name].(bool); return v }
 func (q query) list(name string) []string          { v, _ := q[name].([]string); return v }
 
-// mostText bounds a parameter, and mostFields a list of them.
+// mostText bounds the length of a parameter, and mostFields a list.
 const (
 	mostText   = 4096
 	mostFields = 64
@@ -96,7 +96,7 @@ func (p param) value(given string, now time.Time) (v any, err error) {
 	case length:
 		d, err := time.ParseDuration(given)
 		if err != nil || d <= 0 {
-			return nil, wrong(p.name, "%s %.100q is no length of time: 10s, 5m", p.name, given)
+			return nil, wrong(p.name, "%s %.100q is not a duration: give 10s or 5m", p.name, given)
 		}
 		v = d
 	case integer:
@@ -123,7 +123,7 @@ func (p param) value(given string, now time.Time) (v any, err error) {
 	return v, nil
 }
 
-// When reads a time: 90m (ago), 2026-01-02T15:04:05Z, 2026-01-02; "" is none.
+// When parses a time: 90m (ago), 2026-01-02T15:04:05Z, 2026-01-02; "" is the zero time.
 func When(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -136,10 +136,10 @@ func When(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%.100q is no time: 90m (ago), 2026-01-02T15:04:05Z or 2026-01-02", text)
+	return time.Time{}, fmt.Errorf("%.100q is not a time: give 90m (ago), 2026-01-02T15:04:05Z or 2026-01-02", text)
 }
 
-// mostAnswer bounds an answer: what is larger has to be asked for in parts.
+// mostAnswer bounds an answer: larger ones must be requested in parts.
 const mostAnswer = 8 << 20
 
 func (a *API) serve(r route) http.HandlerFunc {
@@ -162,7 +162,7 @@ func (a *API) serve(r route) http.HandlerFunc {
 	}
 }
 
-// respond writes an answer with its tag, or that it is the one that the client has.
+// respond writes an answer with its tag, or 304 if the client has it.
 func respond(w http.ResponseWriter, r *http.Request, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -172,7 +172,7 @@ func respond(w http.ResponseWriter, r *http.Request, v any) {
 		return
 	}
 	if b.Len() > mostAnswer {
-		write(w, problem(http.StatusRequestEntityTooLarge, "the answer has %d bytes, more than %d: ask for a shorter time, fewer fields or fewer rows", b.Len(), mostAnswer))
+		write(w, problem(http.StatusRequestEntityTooLarge, "the answer has %d bytes, more than %d: request a shorter time, fewer fields or fewer rows", b.Len(), mostAnswer))
 		return
 	}
 	h := w.Header()
@@ -181,13 +181,13 @@ func respond(w http.ResponseWriter, r *http.Request, v any) {
 	Tagged(w, r, b.Bytes())
 }
 
-// Tagged writes a body with its tag, or 304 where the client has it.
+// Tagged writes a body with its tag, or 304 if the client has it.
 func Tagged(w http.ResponseWriter, r *http.Request, body []byte) {
 	sum := sha256.Sum256(body)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("ETag", tag)
-	h.Set("Cache-Control", "no-cache") // it may be kept, and is asked for again with its tag
+	h.Set("Cache-Control", "no-cache") // clients may cache it, and must revalidate
 	for known := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
 		if known = strings.TrimPrefix(strings.TrimSpace(known), "W/"); known == tag || known == "*" {
 			w.WriteHeader(http.StatusNotModified)
@@ -195,10 +195,10 @@ func Tagged(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // the client has disconnected: nobody reads the error
+	_, _ = w.Write(body) // the client has disconnected
 }
 
-// ask holds one of the places for questions to the past.
+// ask runs a query of the store when one of the mostAsking places is free.
 func (a *API) ask(ctx context.Context, fn func() error) error {
 	select {
 	case a.asking <- struct{}{}:
@@ -207,9 +207,9 @@ func (a *API) ask(ctx context.Context, fn func() error) error {
 	case <-ctx.Done():
 		return problem(http.StatusServiceUnavailable, "the client has disconnected")
 	case <-time.After(patience):
-		return problem(http.StatusServiceUnavailable, "%d questions to the store are being answered: ask again", mostAsking)
+		return problem(http.StatusServiceUnavailable, "%d queries of the store are running: retry later", mostAsking)
 	}
 }
 
-// patience is how long a question to the past waits for its turn.
+// patience is how long a query of the store waits for a place.
 const patience = 5 * time.Second

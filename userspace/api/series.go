@@ -12,12 +12,12 @@ import (
 // Series are fields of windows over time.
 type Series struct {
 	Fields []string            `json:"fields" doc:"of a row after start and end"`
-	Rows   [][]json.RawMessage `json:"rows" doc:"start and end of the window in milliseconds since 1970, then the fields; null where a window has none"`
-	StepMS int64               `json:"step_ms" doc:"one window of each step is here; 0: all of them"`
-	Next   string              `json:"next,omitempty" doc:"from of the following page, where there is more"`
+	Rows   [][]json.RawMessage `json:"rows" doc:"start and end of the window in milliseconds since 1970, then the fields; null if a window has none"`
+	StepMS int64               `json:"step_ms" doc:"one window per step; 0: all windows"`
+	Next   string              `json:"next,omitempty" doc:"the parameter from of the next page, if there is one"`
 }
 
-// field is a path, and where it ends in a table the row and its column.
+// field is a path and, for a cell of a table, its row and column.
 type field struct {
 	path, row, column string
 }
@@ -58,14 +58,14 @@ func newReader(names []string) (*reader, error) {
 	return r, nil
 }
 
-// row is what a window has.
+// row is the fields of a window.
 func (r *reader) row(line []byte, end time.Time) ([]json.RawMessage, error) {
 	if err := pick(line, r.tree, r.found); err != nil {
 		return nil, err
 	}
 	out := make([]json.RawMessage, 2+len(r.fields))
 	var start, stop int64
-	_ = json.Unmarshal(r.found[0], &start) // whole numbers: this program wrote them
+	_ = json.Unmarshal(r.found[0], &start) // integers: written by this program
 	_ = json.Unmarshal(r.found[1], &stop)
 	out[0], out[1] = milliseconds(end.UnixMilli()-(stop-start)/1e6), milliseconds(end.UnixMilli())
 	for i, f := range r.fields {
@@ -81,7 +81,7 @@ func (r *reader) row(line []byte, end time.Time) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// same is the member of a field: two fields with one path (cells of one table) have it once.
+// same is the member of a field: fields with the same path (cells of one table) share it.
 func (r *reader) same(i int) json.RawMessage {
 	for n := len(r.fields) - 1; n >= 0; n-- {
 		if r.fields[n].path == r.fields[i].path && r.found[2+n] != nil {
@@ -96,7 +96,7 @@ func milliseconds(ms int64) json.RawMessage {
 	return text
 }
 
-// usualRange is what is asked for without from.
+// usualRange is the range without the parameter from.
 const usualRange = time.Hour
 
 func (a *API) windows(ctx context.Context, q query) (any, error) {

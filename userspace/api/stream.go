@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// streamDepth is how many events wait for a reader: two rounds of windows of a host with many instances. They are shared, so that a reader
-	// that does not read costs pointers.
+	// streamDepth is the length of a client's queue: two rounds of windows of a host with many instances. Windows are shared, so that a client
+	// that does not read costs pointers only.
 	streamDepth = 512
-	// streamWrite is how long a reader may take for what is written to it before its connection ends.
+	// streamWrite is the timeout of a write to a client, after which the connection is closed.
 	streamWrite = 10 * time.Second
-	// streamQuiet is when a comment is written though nothing happened: proxies and pages notice a dead connection by it.
+	// streamQuiet is the interval of comments without events: proxies and pages detect a dead connection by them.
 	streamQuiet = 15 * time.Second
 )
 
-// Closed is a window that closed, as the stream tells it.
+// Closed is a finished window as an event of the stream.
 type Closed struct {
 	Key       string `json:"key"`
 	Algorithm string `json:"algorithm"`
@@ -32,14 +32,14 @@ type Closed struct {
 	Bytes     uint64 `json:"bytes"`
 }
 
-// stream sends windows and findings as they close. A reader that does not read loses the oldest, is told how many, and holds up nobody: its
+// stream sends windows and findings when they are finished. A client that does not read loses the oldest, is sent their number, and blocks nothing: its
 // queue is the feed's.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, q query) {
 	select {
 	case a.streams <- struct{}{}:
 		defer func() { <-a.streams }()
 	default:
-		write(w, problem(http.StatusServiceUnavailable, "%d streams are open, which is the most", mostStreams))
+		write(w, problem(http.StatusServiceUnavailable, "%d streams are open, the maximum", mostStreams))
 		return
 	}
 	sub := a.opts.Hub.Subscribe(feed.Options{Depth: streamDepth})
@@ -59,7 +59,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, q query) {
 	}
 }
 
-// pump waits for one event and writes it.
+// pump waits for an event and writes it.
 func (a *API) pump(ctx context.Context, sub *feed.Subscription, q query, out *sse) error {
 	wait, cancel := context.WithTimeout(ctx, streamQuiet)
 	e, missed, err := sub.Next(wait)
@@ -82,7 +82,7 @@ func (a *API) pump(ctx context.Context, sub *feed.Subscription, q query, out *ss
 
 var errGone = errors.New("the reader has disconnected")
 
-// closed is a window in short, or as a JSON line: that is encoded once for all readers, where it is the latest.
+// closed is a window as an event, or as a JSON line: the latest window is encoded once for all clients.
 func (a *API) closed(l *report.Line, whole bool) any {
 	if whole {
 		if w := a.live.window(place{l.Key(), l.Algorithm}); w != nil && w.line.Window == l.Window {
@@ -115,7 +115,7 @@ func (s *sse) send(event string, v any) error {
 }
 
 func (s *sse) write(text []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // not every writer has one: tests' own
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite)) // not every writer supports it, such as those of tests
 	if _, err := s.to.Write(text); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func TestConfidenceOfAlerts(t *testing.T) {
 				}
 			}
 			if len(counts) < 100 {
-				continue // nobody gets there
+				continue // never reached
 			}
 			v := verdictOf(&compile.Compiled{Query: compile.Query{Threshold: int(threshold)}}, c, have)
 			held, above := 0.0, 0.0

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// A copy of a packet is told as an alert of the query whose collector it has completed: one of its key, that is full, within its window and of no other copy; of two
+// A copy of a packet is reported as an alert of the query whose collector it has completed: one of its key, that is full, within its window and of no other copy; of two
 // the one that has collected least since.
 func TestCopies(t *testing.T) {
 	d, err := algo.Lookup(Name)
@@ -26,7 +26,7 @@ func TestCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := packet.Packet{Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: 1, DstPort: 2, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2")}
-	for p.Time = 1e12; ; p.Time += 1e3 { // a packet of which neither draws a coupon: collectors alone tell
+	for p.Time = 1e12; ; p.Time += 1e3 { // a packet of which neither draws a coupon: only collectors show it
 		words := compile.SwitchWords(&p, i.seed)
 		if len(i.program.SwitchDraws(&words, compile.ValidOf(&p), true)) == 0 {
 			break

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// Alerts of a query that are doubtful are told with the least confidence, those of queries that are not running are not.
+// Doubtful alerts of a query are reported with the lowest confidence, those of queries that are not running are not.
 func TestDoubts(t *testing.T) {
 	queries, err := compile.ParseQueries("a: count distinct dst by src > 300 in 5s; b: count distinct src by dst > 300 in 5s")
 	if err != nil {

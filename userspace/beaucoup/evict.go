@@ -100,9 +100,9 @@ func (i *instance) started() (n uint64, err error) {
 	return n, nil
 }
 
-// crowded reports whether evict may be needed: not if the collectors at the last search, and all started since, are below the share. A
+// full reports whether evict may be needed: not if the collectors at the last search, and all started since, are below the share. A
 // search reads the whole table, also on an idle link.
-func (i *instance) crowded() (bool, error) {
+func (i *instance) full() (bool, error) {
 	if i.evictAbove >= 1 {
 		return false, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// What is called hopeless does not alert: attributes come as a Poisson stream at all rates, and a collector is judged at many
-// ages. The rule stands three standard deviations away on both sides, so that at most one in a thousand of those that alert
+// A collector called hopeless does not alert: attributes are a Poisson stream at all rates, and a collector is judged at many
+// ages. The rule is three standard deviations away on both sides, so that at most one in a thousand of those that alert
 // may have been called hopeless (both at once: below 1/2000 for a normal; sums of exponential times have longer tails, hence
 // the factor two). And it is of use where three deviations are less than half of what an alert takes (24 coupons or more):
 // keys with a tenth of that are seen through before their window ends, since what they lack takes several times the window.
@@ -77,7 +77,7 @@ func TestHopelessBounds(t *testing.T) {
 		t.Error("23 coupons of 24 and a tenth of the time: hopeless")
 	}
 	if !c.Hopeless(1, 0.5) {
-		t.Error("1 coupon of 24 and half of the time that is gone: not hopeless")
+		t.Error("1 coupon of 24 and half of the time has passed: not hopeless")
 	}
 	if (compile.Collector{M: 1, N: 1, P: 0.5}).Hopeless(1, 0) {
 		t.Error("a collector of one coupon has alerted with it")

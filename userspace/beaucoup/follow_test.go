@@ -59,7 +59,7 @@ func TestFollowsItsFile(t *testing.T) {
 		check("a b", trouble)
 		check("a b", "")
 		if len(told) != 1 || !strings.Contains(told[0], trouble) || !strings.Contains(told[0], path) {
-			t.Errorf("the operator was told %q; want one sentence with %s and %q", told, path, trouble)
+			t.Errorf("the operator got %q; want one sentence with %s and %q", told, path, trouble)
 		}
 	}
 	if err := os.Remove(path); err != nil {

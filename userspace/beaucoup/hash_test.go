@@ -263,7 +263,7 @@ func TestRotationChangesTheHashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := i.alive(1_000_000_000); n != 0 || err != nil {
-			t.Errorf("behind window %d %d collectors are alive: %v", window, n, err)
+			t.Errorf("after window %d %d collectors are alive: %v", window, n, err)
 		}
 	}
 	if len(seen) != 4 {

@@ -196,8 +196,8 @@ func (i *instance) Tick(now int64) error {
 	}
 	if now-i.looked >= evictEvery {
 		i.looked = now
-		crowded, err := i.crowded()
-		if err == nil && crowded {
+		full, err := i.full()
+		if err == nil && full {
 			err = i.evict(now)
 		}
 		if err != nil {
@@ -297,9 +297,9 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if err := i.collected(s); err != nil {
 		return nil, err
 	}
-	if crowded, err := i.crowded(); err != nil {
+	if full, err := i.full(); err != nil {
 		return nil, err
-	} else if crowded {
+	} else if full {
 		if err := i.evict(w.End); err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func TestOracleRemembers(t *testing.T) {
 			{4, 0, 5},                           // the first burst
 			{80*second + 14, 0, 15},             // the third
 			{20*second + 30, 20 * second, 20},   // the same peers again are the same
-			{80*second + 4, 60*second - 1, 35},  // ten of the first burst came again since then, all of the second, five of the third
+			{80*second + 4, 60*second - 1, 35},  // ten of the first burst were repeated since then, all of the second, five of the third
 			{80*second + 4, 60*second - 16, 25}, // none of the first
 			{120*second + 19, 0, 20},            // the last
 			{120*second + 19, 120 * second, 70}, // ten of the first were not seen since
@@ -67,11 +67,11 @@ func TestOracleRemembers(t *testing.T) {
 	o.Window(report.Window{End: 150 * second})
 	for _, h := range o.keys {
 		if len(h.windows) != 1 {
-			t.Errorf("%d windows are kept for the next report, want 1", len(h.windows))
+			t.Errorf("%d windows are stored for the next report, want 1", len(h.windows))
 		}
 	}
 	o.Window(report.Window{End: 300 * second})
 	if len(o.keys) != 0 {
-		t.Errorf("%d keys are kept that have been silent for long", len(o.keys))
+		t.Errorf("%d keys are stored that have been silent for long", len(o.keys))
 	}
 }

@@ -77,7 +77,7 @@ func (o *one) alerts(t *testing.T) int {
 	return len(alerts)
 }
 
-// A collector whose window is over begins with the coupon that comes then and with no other.
+// A collector whose window is over restarts with the next coupon and no other.
 func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 	for _, coupons := range []string{"32", "64"} {
 		o := nearly(t, coupons)
@@ -90,7 +90,7 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 			}
 		}
 		if got := o.collected(t); bits.OnesCount64(got) != 1 {
-			t.Errorf("coupons %s: %d coupons behind the first packet of a new window, want 1", coupons, bits.OnesCount64(got))
+			t.Errorf("coupons %s: %d coupons after the first packet of a new window, want 1", coupons, bits.OnesCount64(got))
 		}
 		for range 12 { // far fewer than it takes
 			o.packet(t, later)
@@ -101,9 +101,9 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 	}
 }
 
-// Another core has begun the collector in stage 1 and has not come to stage 3 yet: what is still in the vector is of the window
-// before. A coupon that comes now is lost and counted, and makes no alert.
-func TestCouponsOfTheWindowBeforeAreNobodys(t *testing.T) {
+// Another core has started the collector in stage 1 and has not reached stage 3 yet: what is still in the vector is of the window
+// before. A coupon that arrives now is lost and counted, and makes no alert.
+func TestCouponsOfTheWindowBeforeDoNotCount(t *testing.T) {
 	o := nearly(t, "32")
 	const later = 3_000_000_000
 	begun := uint32(later>>compile.Tick+int64(compile.Ticks(o.program.Queries[0].Window))) | 1
@@ -115,7 +115,7 @@ func TestCouponsOfTheWindowBeforeAreNobodys(t *testing.T) {
 		o.packet(t, later+1000)
 	}
 	if got := o.collected(t); got != before {
-		t.Errorf("coupons %x became %x before their collector began", before, got)
+		t.Errorf("coupons %x became %x before their collector started", before, got)
 	}
 	if n := o.alerts(t); n != 0 {
 		t.Errorf("%d alerts of coupons of the window before", n)

@@ -100,7 +100,7 @@ func TestRulesOfOtherQueries(t *testing.T) {
 	}
 }
 
-// Coupons go into the table of the switch's program that hashes their fields, wherever it stands there.
+// Coupons are written to the table of the switch's program that hashes their fields, at any position.
 func TestRulesGoWhereTheFieldsAre(t *testing.T) {
 	set := map[string]string{"queries": "a: count distinct src+dst by dport > 300 in 5s; b: count distinct sport by src > 50 in 10s"}
 	r, err := rulesOf(t, set)

@@ -146,7 +146,7 @@ func TestMergedIsOneHost(t *testing.T) {
 	snapshottest.Stands(t, left)
 }
 
-// Windows of a query are told by the wall clock, whatever the clocks of the hosts say.
+// Windows of a query are identified by the wall clock, whatever the hosts' own clocks.
 func TestMergedByTheWallClock(t *testing.T) {
 	for offset, alerts := range map[int64]int{5e9: 1, 10e9: 1, 10e9 + 1: 0} {
 		a, b := drawn(t, exporting, 0x0000ffff), drawn(t, exporting, 0xffff0000)

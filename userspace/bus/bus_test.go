@@ -29,7 +29,7 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// Whatever comes is a message, or refused.
+// Any input is a message, or refused.
 func TestDamage(t *testing.T) {
 	whole, err := Encode(Batch{Version: Version, Incarnation: 3, Number: 2, Oldest: 1, Items: []Item{{Measurement: "m", Instance: "m", Algorithm: "a", Snapshot: []byte("x")}}})
 	if err != nil {

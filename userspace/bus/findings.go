@@ -23,12 +23,12 @@ type Findings struct {
 	Version     uint8    `cbor:"v"`
 	Incarnation uint64   `cbor:"life"`               // of the agent, as in Hello
 	Number      uint64   `cbor:"number"`             // rises from message to message
-	Items       [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the gravest first
+	Items       [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the most severe first
 	More        uint64   `cbor:"more,omitempty"`     // number of findings beyond the limits
-	Subjects    []string `cbor:"subjects,omitempty"` // networks and hosts of its latest windows, so that it is known which agents could have the same finding
+	Subjects    []string `cbor:"subjects,omitempty"` // networks and hosts of its latest windows, so that a coordinator knows which agents could have the same finding
 }
 
-// DecodeFindings reads findings; what an agent of this version cannot have sent is refused. Items are not looked into.
+// DecodeFindings decodes findings; what an agent of this version cannot have sent is refused. Items are not decoded.
 func DecodeFindings(b []byte) (Findings, error) {
 	m, err := decode[Findings](b)
 	switch {

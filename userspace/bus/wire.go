@@ -24,10 +24,10 @@ const (
 	MaxItems        = 256      // of a batch
 	MaxMeasurements = 256      // of a plan
 	DefaultMessage  = 1 << 20  // bytes
-	MaxMessage      = 32 << 20 // what a configuration may ask for
+	MaxMessage      = 32 << 20 // maximum of a configuration
 )
 
-// Subjects: up and down, each with the agent's name as a token; a name's dots are = there.
+// Subjects: up and down, each with the agent's name as a token, in which = replaces dots.
 const (
 	upPrefix   = "xdpmon.up."
 	downPrefix = "xdpmon.down."
@@ -226,7 +226,7 @@ func Encode[T Batch | Hello | Answer | Findings](m T) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeBatch reads a batch; what is not one is refused.
+// DecodeBatch decodes a batch; malformed ones are refused.
 func DecodeBatch(b []byte) (Batch, error) {
 	m, err := decode[Batch](b)
 	switch {

@@ -117,7 +117,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-// Every file that is cut anywhere gives exactly the packets that are whole in it, and then says so.
+// Every truncated file gives exactly its complete packets, and then an error.
 func TestCutAnywhere(t *testing.T) {
 	ng := newNG(binary.LittleEndian)
 	ng.iface(1, 0, ng.resolution(9))
@@ -176,7 +176,7 @@ func checkPlace(t *testing.T, err error, delivered int) {
 		t.Errorf("error %v is not ErrTruncated", err)
 	}
 	if where := fmt.Sprintf("packet %d at byte ", delivered+1); !strings.Contains(err.Error(), where) {
-		t.Errorf("error %v does not say %q", err, where)
+		t.Errorf("error %v does not contain %q", err, where)
 	}
 }
 
@@ -248,6 +248,6 @@ func TestCapturedMoreThanWire(t *testing.T) {
 func TestTimeIsNeverZero(t *testing.T) {
 	got := mustRead(t, classic(binary.LittleEndian, magicNano, 1, packet.Frame{Data: payload(14, 0), Len: 14}))
 	if got[0].Time != 1 {
-		t.Errorf("time %d, want 1: 0 means that nobody has read the clock yet", got[0].Time)
+		t.Errorf("time %d, want 1: 0 means that the clock was not read yet", got[0].Time)
 	}
 }

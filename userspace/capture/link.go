@@ -81,7 +81,7 @@ func normaliseLoopback(rec *record, f *packet.Frame) bool {
 	return true
 }
 
-// ipFamily knows AF_INET, and AF_INET6 as Linux, the BSDs and macOS number it.
+// ipFamily reports the IP version of AF_INET, and of AF_INET6 as numbered by Linux, the BSDs and macOS.
 func ipFamily(family uint32) bool {
 	switch family {
 	case 2, 10, 24, 28, 30:
@@ -90,7 +90,7 @@ func ipFamily(family uint32) bool {
 	return false
 }
 
-// normaliseSLL rewrites a cooked header in place to an Ethernet header with zero addresses: the protocol already stands in its
+// normaliseSLL rewrites a cooked header in place to an Ethernet header with zero addresses: the protocol is already in its
 // last two bytes, where the EtherType belongs. VLAN tags after it stay in place.
 func normaliseSLL(rec *record, f *packet.Frame) {
 	if len(rec.data) >= sllHeader {
@@ -118,7 +118,7 @@ func normaliseSLL2(rec *record, f *packet.Frame) {
 	f.Link = packet.LinkEthernet
 }
 
-// linkNames are those that an operator may meet and that hold no frame of Ethernet or IP.
+// linkNames are other link types that an operator may have, without Ethernet or IP frames.
 var linkNames = map[uint32]string{
 	9: "PPP", 10: "FDDI", 50: "PPP in HDLC", 51: "PPPoE", 105: "802.11", 117: "pflog", 119: "802.11 with Prism header",
 	127: "802.11 with radiotap header", 187: "Bluetooth", 189: "USB", 192: "802.11 with PPI header", 195: "802.15.4",

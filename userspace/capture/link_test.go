@@ -32,7 +32,7 @@ func sll2(kind byte, ifindex byte, vlan uint16) []byte {
 	return append(h, proto[2:]...)
 }
 
-// protocols is the EtherType, or a tag and the EtherType behind it.
+// protocols is the EtherType, or a tag and the EtherType after it.
 func protocols(vlan uint16) []byte {
 	if vlan == 0 {
 		return []byte{8, 0}

@@ -25,7 +25,7 @@ const (
 type pcapng struct {
 	order  order
 	ifaces []ngInterface
-	before uint32 // interfaces of earlier sections: numbers go on counting, as Wireshark's do
+	before uint32 // interfaces of earlier sections: numbering continues, as in Wireshark
 	last   int64  // ns; simple packets have no time of their own
 }
 

@@ -58,7 +58,7 @@ func TestClocks(t *testing.T) {
 		{0x80 | 32, 0, 3<<32 | 1<<31, 3_500000000},
 		{0x80 | 63, 0, 1<<63 | 1<<62, 1_500000000},
 		{0x80, 0, 7, 7_000000000},
-		{6, 0, math.MaxUint64, math.MaxInt64},             // the year 586,912: as late as we can say
+		{6, 0, math.MaxUint64, math.MaxInt64},             // the year 586,912: the latest that can be represented
 		{0, math.MaxInt64, math.MaxUint64, math.MaxInt64}, // sums that leave 64 bits
 	} {
 		units, err := resolution(c.resolution)
@@ -145,7 +145,7 @@ func TestUndescribedInterface(t *testing.T) {
 	}
 }
 
-// Reasons carry numbers from the file: however many there are, a bounded number is told apart, and every packet is counted.
+// Reasons contain numbers from the file: however many there are, a bounded number is distinguished, and every packet is counted.
 func TestReasonsAreBounded(t *testing.T) {
 	const packets = 1000
 	w := newNG(binary.LittleEndian)

@@ -98,7 +98,7 @@ func NewReader(name string, src io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// unzip puts a gzip reader in between when the stream begins like one.
+// unzip adds a gzip reader if the stream is compressed.
 func (r *Reader) unzip() error {
 	head, _ := r.in.peek(2)
 	if len(head) < 2 || head[0] != 0x1f || head[1] != 0x8b {

@@ -48,7 +48,7 @@ func TestMergeAndConcat(t *testing.T) {
 	}
 }
 
-// Captures of several places keep apart when they are merged, and the last one is behind all others.
+// Captures of several files stay separate when they are merged, and the last one is after all others.
 func TestSides(t *testing.T) {
 	frames, err := readAll(Merge(Sides(at(t, 0, 1, 9), at(t, 1, 4), at(t, 2, 2, 5))...))
 	if err != io.EOF || len(frames) != 5 {

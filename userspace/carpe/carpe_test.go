@@ -40,7 +40,7 @@ func configured(t testing.TB, set map[string]string) *config {
 	return c
 }
 
-// manyFlows are n flows of so many packets each, of both families, in random order over two seconds; every tenth packet stands for seven segments.
+// manyFlows are n flows of so many packets each, of both families, in random order over two seconds; every tenth packet consists of seven segments.
 func manyFlows(n, packets int, seed uint64) *traffic.Script {
 	rng := rand.New(rand.NewPCG(seed, 15))
 	var list []packet.Packet
@@ -72,7 +72,7 @@ func windowsOf(t *testing.T, packets *traffic.Script, seed uint64, set map[strin
 	return list
 }
 
-// Whatever is counted, in how many ways and with how many observers: what reports stand for is what flows had, less half a bundle that is not
+// Whatever is counted, in how many ways and with how many observers: reports represent what flows had, less half a bundle that is not
 // full in the mean; the bounds hold the truth.
 func TestEstimates(t *testing.T) {
 	const flows, packets = 160, 600
@@ -159,7 +159,7 @@ func TestOneHostAlone(t *testing.T) {
 // The span slides by a window: what is older does not count, and what is idle for a quarter of a span has no entry.
 func TestSpan(t *testing.T) {
 	var list []packet.Packet
-	for window, other := range []byte{0, 0, 9, 9, 9} { // flows of two windows, and others behind them
+	for window, other := range []byte{0, 0, 9, 9, 9} { // flows of two windows, and others after them
 		for _, p := range *manyFlows(20, 195, 4) {
 			p.Time += int64(window) * 2e9
 			if p.Src.Is4() {
@@ -180,7 +180,7 @@ func TestSpan(t *testing.T) {
 		}
 	}
 	if held, expired := snapshottest.Value(lines[2].Report, "held"), snapshottest.Value(lines[2].Report, "expired"); held > 20 || expired < 10 || expired > 20 {
-		t.Errorf("behind a quarter of a span without packets of 20 flows %v entries are held, and %v were freed", held, expired)
+		t.Errorf("after a quarter of a span without packets of 20 flows %v entries are held, and %v were freed", held, expired)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Events of flows that found no place make bundles here, of as many flows as there is room for: whoever comes later is counted, and nothing else.
+// Events of flows without an entry are bundled here, up to a maximum of flows: those of later flows are only counted.
 func TestHandedHasABound(t *testing.T) {
 	h := newHanded(configured(t, map[string]string{"threshold": "1000", "epsilon": "0.04", "s": "1"}), algo.Env{Setup: algo.Setup{Replay: true}})
 	for n := range uint64(mostHanded) {

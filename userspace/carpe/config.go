@@ -110,7 +110,7 @@ func (c *config) reports(observers uint32) float64 {
 	return max(1, math.Round(c.declare*c.threshold/c.weight(observers)))
 }
 
-// weight is the number of units that a report stands for.
+// weight is the number of units that a report represents.
 func (c *config) weight(observers uint32) float64 {
 	return float64(c.tau(observers)) * float64(observers)
 }

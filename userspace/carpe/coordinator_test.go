@@ -18,11 +18,11 @@ import (
 
 const second = int64(1e9)
 
-// table is a coordinator of windows of a second, and hosts that speak with it.
+// table is a coordinator of windows of a second, and its hosts.
 type network struct {
 	*coordinator
 	t       *testing.T
-	hosts   map[string]map[Group]uint32 // what each was told
+	hosts   map[string]map[Group]uint32 // what each was sent
 	updates int
 }
 
@@ -50,7 +50,7 @@ func (n *network) receive(host string, now int64, data []byte) error {
 	return n.Receive(algo.Incoming{Host: host, Time: now, Now: now, Data: data})
 }
 
-// say what a host writes at a time, and take in what hosts are told.
+// say sends a host's messages at a time, and returns those for hosts.
 func (n *network) send(host string, now int64, write func(w *writer)) {
 	n.t.Helper()
 	w := &writer{config: n.config, epoch: uint64(now / second)}
@@ -99,7 +99,7 @@ func (n *network) answer(now int64) algo.Result {
 
 var small = map[string]string{"threshold": "1000", "epsilon": "0.1", "s": "1/4", "age": "8"}
 
-// All observers are told when their number has doubled, a newcomer at once, and nobody else anything; those that are silent are none.
+// All observers are notified when their number has doubled, a newcomer immediately, and no other host; silent ones are not observers.
 func TestDoubling(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		n := newNetwork(t, small)
@@ -110,7 +110,7 @@ func TestDoubling(t *testing.T) {
 			n.send(fmt.Sprint("host", hosts), 100*second, hello)
 			for h := range hosts + 1 {
 				if got := n.hosts[fmt.Sprint("host", h)][g]; h == hosts && got != uint32(want.sent) || hosts == 7 && got != 8 {
-					t.Errorf("%d hosts: host %d was told of %d, want %d", hosts+1, h, got, want.sent)
+					t.Errorf("%d hosts: host %d was sent %d, want %d", hosts+1, h, got, want.sent)
 				}
 			}
 			if n.updates != want.updates {
@@ -118,14 +118,14 @@ func TestDoubling(t *testing.T) {
 			}
 		}
 		n.updates = 0
-		n.send("host1", 105*second, hello) // says it again: the answer may have been lost
+		n.send("host1", 105*second, hello) // sends it again: the answer may have been lost
 		if n.updates != 1 {
 			t.Errorf("%d updates for a host that asks again", n.updates)
 		}
-		n.answer(109 * second) // the others have said nothing for more than eight windows
+		n.answer(109 * second) // the others have sent nothing for more than eight windows
 		n.listen(109 * second)
 		if got := n.hosts["host1"][g]; got != 1 || len(n.groups[g].hosts) != 1 {
-			t.Errorf("one of eight observers is left, which was told of %d", got)
+			t.Errorf("one of eight observers is left, which was sent %d", got)
 		}
 		n.Left("host1")
 		if len(n.groups) != 0 || len(n.own) != 0 {
@@ -134,7 +134,7 @@ func TestDoubling(t *testing.T) {
 	}
 }
 
-// R reports make an elephant, whoever sends them; what was of an earlier window is none of this one.
+// R reports make an elephant, whoever sends them; those of an earlier window do not count.
 func TestReportsMakeAnElephant(t *testing.T) {
 	n := newNetwork(t, small)
 	k, other := n.flowOf(1, false), n.flowOf(2, true)
@@ -155,12 +155,12 @@ func TestReportsMakeAnElephant(t *testing.T) {
 	}
 	n.answer(now + second)
 	if r := n.answer(now + 2*second); snapshottest.Value(r.Body, "flows_reported") != 0 || len(n.ledger.flows) != 0 {
-		t.Errorf("windows without reports: %+v, %d flows are kept", r.Body, len(n.ledger.flows))
+		t.Errorf("windows without reports: %+v, %d flows are stored", r.Body, len(n.ledger.flows))
 	}
 }
 
-// A coordinator that has just begun learns from reports who observes what, and what they were told.
-func TestBeginsAnew(t *testing.T) {
+// A restarted coordinator derives from reports the observers, and what they were sent.
+func TestRestarts(t *testing.T) {
 	n := newNetwork(t, small)
 	k := n.flowOf(1, false)
 	g := n.group.of(n.spec, k)
@@ -172,7 +172,7 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// What no host of this plan says is refused, whole or cut off, and leaves nothing behind that has no bound.
+// What no host of this plan sends is refused, complete or truncated, and leaves no unbounded state.
 func TestHostile(t *testing.T) {
 	n := newNetwork(t, map[string]string{"threshold": "1000", "epsilon": "0.1", "s": "1/4", "groups": "16", "flows": "16", "family": "4"})
 	now := 1000 * second
@@ -238,7 +238,7 @@ func wellCut(n *network, b []byte) bool {
 	return err == nil
 }
 
-// A flow is the same when it has been said.
+// A flow is the same after encoding.
 func TestMessages(t *testing.T) {
 	for _, kind := range heavy.KindNames {
 		n := newNetwork(t, map[string]string{"key": kind, "group": "src/20,dst/9,src6/50,dst6/64", "threshold": "10000"})
@@ -272,7 +272,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A report counts in the answer of its window, or as late: it came behind that, over a restart, too, its window got no answer, or it is of a time that is not now.
+// A report counts in the answer of its window, or as late: it arrived after that, also over a restart, its window got no answer, or its time is wrong.
 func TestLateReports(t *testing.T) {
 	n := newNetwork(t, small)
 	send := func(window, now int64) error {
@@ -319,7 +319,7 @@ func TestLateReports(t *testing.T) {
 	}
 }
 
-// What is kept is what there was: the coordinator that takes it over answers alike, and tells the same.
+// Saved state is complete: a coordinator that restores it answers and sends the same.
 func TestResume(t *testing.T) {
 	n := newNetwork(t, small)
 	now := 1000 * second
@@ -357,7 +357,7 @@ func TestResume(t *testing.T) {
 	other.Joined("host3")
 	other.listen(now)
 	if len(other.hosts["host3"]) != 7 || !reflect.DeepEqual(other.hosts["host3"], n.hosts["host3"]) {
-		t.Errorf("told %v, before %v", other.hosts["host3"], n.hosts["host3"])
+		t.Errorf("sent %v, before %v", other.hosts["host3"], n.hosts["host3"])
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {

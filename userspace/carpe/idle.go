@@ -117,7 +117,7 @@ func (i *instance) free(way, slot int, word uint64) (bool, error) {
 	return true, nil
 }
 
-// handed are flows that found no free entry and are counted here: an event stands for 1/s units, or for the packet's units, if those are
+// handed are flows that found no free entry and are counted here: an event represents 1/s units, or for the packet's units, if those are
 // more.
 type handed struct {
 	config  *config

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// What a snapshot says of flows is bounded by what reports can say.
+// A snapshot's flows are bounded by what reports can contain.
 func TestEdges(t *testing.T) {
 	s, _ := snapshottest.New(t, Name, nil)
 	s.Words["counters"], s.Words["state"] = make(snapshot.Words, bpf.CarpeCarpeCounterCARPE_COUNTS), make(snapshot.Words, stateWords)

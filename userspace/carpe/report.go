@@ -58,7 +58,7 @@ func opened(s *snapshot.Snapshot) (counters, state []uint64, flows map[heavy.Key
 	return counters, state, flows, err
 }
 
-// Merge implements algo.Merger: reports of different hosts stand for different packets, so sums add.
+// Merge implements algo.Merger: reports of different hosts are of different packets, so sums add.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	n, state, flows, err := opened(a)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ReadFile reads a configuration: at most MaxFile bytes.
+// ReadFile reads a configuration of at most MaxFile bytes.
 func ReadFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -24,7 +24,7 @@ func ReadFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse reads and checks text; name is the file's in complaints, lacks what an empty one lacks. An error is an *Error.
+// Parse parses and checks text; name is the file's in errors, lacks names the required key in the error for an empty file. An error is an *Error.
 func Parse[T any](name, lacks string, text []byte, k Object[T]) (*T, error) {
 	p := &Parser{File: name}
 	root := p.Read(text, lacks)
@@ -39,7 +39,7 @@ func Parse[T any](name, lacks string, text []byte, k Object[T]) (*T, error) {
 	return &c, nil
 }
 
-// MaxFile bounds what is read: a configuration is no data.
+// MaxFile bounds the size of a configuration.
 const MaxFile = 1 << 20
 
 // Exposed describes unsafe permissions of the file; "" if there are none.
@@ -66,14 +66,14 @@ func Entry[T any](key, help string, k Kind, required bool, set func(*T, any)) Fi
 func Path(what string) Kind {
 	return Word{What: what, Pattern: "^/", Check: func(text string) error {
 		if !filepath.IsAbs(text) {
-			return fmt.Errorf("%s %q: give a path from the root (/...)", what, text)
+			return fmt.Errorf("%s %q: give an absolute path", what, text)
 		}
 		return nil
 	}}
 }
 
-// WriteSchema is the JSON schema of a file, for editors and for generators of configurations. defs are parts that it refers to by
-// their $id, which makes it whole by itself; without them they are files beside it.
+// WriteSchema returns the JSON schema of a file, for editors and generators of configurations. defs are the parts that it refers to by
+// their $id, to be included; without them they must be files in the same folder.
 func WriteSchema(k Kind, title string, defs map[string]any) ([]byte, error) {
 	s := k.Schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"

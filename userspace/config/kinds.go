@@ -13,13 +13,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// Kind is a type of values: how one is read, and its JSON schema.
+// Kind is a type of values: it decodes one, and has a JSON schema.
 type Kind interface {
 	Decode(p *Parser, n *yaml.Node) (v any, ok bool)
 	Schema() map[string]any
 }
 
-// Word is a text; Check may refuse it with what is allowed.
+// Word is a text; the error of Check states what is allowed.
 type Word struct {
 	What    string
 	Choices []string
@@ -60,7 +60,7 @@ func (k Word) Schema() map[string]any {
 	return s
 }
 
-// Scalar is the text of a node that is one value.
+// Scalar is the text of a scalar node.
 func Scalar(p *Parser, n *yaml.Node, what string) (string, bool) {
 	if n.Kind != yaml.ScalarNode {
 		p.Say(n, "%s is one value, not %s", what, Describe(n))
@@ -86,7 +86,7 @@ func (k Flag) Decode(p *Parser, n *yaml.Node) (any, bool) {
 
 func (k Flag) Schema() map[string]any { return map[string]any{"type": "boolean"} }
 
-// Number is a whole number within bounds.
+// Number is an integer within bounds.
 type Number struct {
 	What     string
 	Min, Max uint64
@@ -99,7 +99,7 @@ func (k Number) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := strconv.ParseUint(text, 0, 64)
 	if err != nil || n.Tag != "!!int" || v < k.Min || v > k.Max {
-		p.Say(n, "%s %s: a whole number from %d to %d", k.What, Describe(n), k.Min, k.Max)
+		p.Say(n, "%s %s: give an integer from %d to %d", k.What, Describe(n), k.Min, k.Max)
 		return nil, false
 	}
 	return v, true
@@ -109,7 +109,7 @@ func (k Number) Schema() map[string]any {
 	return map[string]any{"type": "integer", "minimum": k.Min, "maximum": k.Max}
 }
 
-// Duration is a time like 10s.
+// Duration is a duration such as 10s.
 type Duration struct {
 	What     string
 	Min, Max time.Duration
@@ -122,7 +122,7 @@ func (k Duration) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := time.ParseDuration(text)
 	if err != nil || n.Tag == "!!int" {
-		p.Say(n, "%s %s: a time like 10s, 500ms or 24h", k.What, Describe(n))
+		p.Say(n, "%s %s: give a duration like 10s, 500ms or 24h", k.What, Describe(n))
 		return nil, false
 	}
 	if v < k.Min || v > k.Max {
@@ -136,7 +136,7 @@ func (k Duration) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*$`}
 }
 
-// Size is a number of bytes like 256MiB.
+// Size is a number of bytes such as 256MiB.
 type Size struct {
 	What     string
 	Min, Max int64
@@ -149,7 +149,7 @@ func (k Size) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := algo.ParseSize(text)
 	if err != nil || n.Tag == "!!null" {
-		p.Say(n, "%s %s: a size like 64KiB or 256MiB", k.What, Describe(n))
+		p.Say(n, "%s %s: give a size like 64KiB or 256MiB", k.What, Describe(n))
 		return nil, false
 	}
 	if v < k.Min || v > k.Max {
@@ -164,7 +164,7 @@ func (k Size) Schema() map[string]any {
 		map[string]any{"type": "string", "pattern": `^[0-9]+(\.[0-9]+)? *(KiB|MiB|GiB|kB|MB|GB|B)?$`}}}
 }
 
-// List is a sequence of one kind.
+// List is a sequence of values of one kind.
 type List[T any] struct {
 	What string
 	Of   Kind
@@ -200,7 +200,7 @@ func (k List[T]) Schema() map[string]any {
 	return s
 }
 
-// Decode reads a node, through aliases, as a kind.
+// Decode decodes a node as a kind, following aliases.
 func Decode(p *Parser, k Kind, n *yaml.Node) (any, bool) {
 	if n = p.enter(n); n == nil {
 		return nil, false
@@ -222,8 +222,8 @@ type Object[T any] struct {
 	What     string
 	Defaults func() T
 	Fields   []Field[T]
-	Also     map[string]any // more of the schema
-	// Check looks at what belongs together; at finds the value of a key, or the object.
+	Also     map[string]any // further parts of the schema
+	// Check checks the object as a whole; at returns the node of a key, or of the object.
 	Check func(p *Parser, at func(key string) *yaml.Node, v *T)
 }
 
@@ -291,7 +291,7 @@ func (o Object[T]) Schema() map[string]any {
 	return s
 }
 
-// To makes the setter of a field of a type.
+// To returns a setter of a field.
 func To[T, V any](f func(*T) *V) func(*T, any) {
 	return func(t *T, v any) { *f(t) = v.(V) }
 }

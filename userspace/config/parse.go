@@ -1,5 +1,5 @@
-// Package config reads YAML files against one table of keys, from which a file's JSON schema is made as well. Every complaint names line and
-// column; all of them are made at once.
+// Package config parses YAML files by a table of keys, from which the file's JSON schema is generated too. Each error has line and column;
+// all errors of a file are reported together.
 package config
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// Parser collects complaints.
+// Parser collects errors.
 type Parser struct {
-	File     string // its name in them
+	File     string // file name in errors
 	Problems []Problem
-	Depth    int // of nesting that is allowed; 0: 20
+	Depth    int // maximum depth of nesting; 0: 20
 	depth    int
 }
 
@@ -44,7 +44,7 @@ func (p *Parser) Err() error {
 	return &Error{p.Problems}
 }
 
-// Read parses the text, one document, to nodes. nil: an error was recorded; lacks names the required key in the error for an
+// Read parses one document to nodes. nil: an error was recorded; lacks names the required key in the error for an
 // empty file.
 func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	var doc, more yaml.Node
@@ -52,7 +52,7 @@ func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	err := d.Decode(&doc)
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
-			p.Say(&more, "a second document begins here: a configuration is a single document")
+			p.Say(&more, "second document: a configuration is a single document")
 			return nil
 		}
 	}
@@ -69,7 +69,7 @@ func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax names the line that the library names, and the column where its text begins: the library tells none.
+// syntax records a syntax error at the line in the library's message, and the column of its first character: the library reports no column.
 func (p *Parser) syntax(err error, text []byte) {
 	n, what := &yaml.Node{Line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(what); m != nil {
@@ -77,7 +77,7 @@ func (p *Parser) syntax(err error, text []byte) {
 		what = strings.Replace(what, m[0], "", 1)
 	}
 	if lines := strings.Split(string(text), "\n"); n.Line <= len(lines) {
-		for _, at := range []int{n.Line, n.Line + 1} { // the library names the line in front of it as well
+		for _, at := range []int{n.Line, n.Line + 1} { // the library also names the line before it
 			if at <= len(lines) && strings.Contains(indentation(lines[at-1]), "\t") {
 				n.Line, what = at, "a tab: YAML is indented by spaces"
 				break
@@ -91,10 +91,10 @@ func (p *Parser) syntax(err error, text []byte) {
 
 func indentation(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// maxDepth is far beyond what most keys nest; aliases that name each other end here.
+// maxDepth is more than any key nests, and ends recursive aliases.
 const maxDepth = 20
 
-// enter follows an alias and bounds the depth; leave is to be called when it returned a node.
+// enter follows an alias and checks the depth; leave must be called if it returned a node.
 func (p *Parser) enter(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -112,7 +112,7 @@ func (p *Parser) leave() { p.depth-- }
 // Pair is an entry of a mapping.
 type Pair struct{ Key, Value *yaml.Node }
 
-// Pairs are the entries of a mapping, each key once; ok is false for what is none.
+// Pairs are the entries of a mapping; duplicate keys are recorded as errors. ok is false if n is not a mapping.
 func (p *Parser) Pairs(n *yaml.Node, what string) (list []Pair, ok bool) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil, true
@@ -154,7 +154,7 @@ func Describe(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-// Unknown complains of a key that there is none of.
+// Unknown records an error about an unknown key.
 func (p *Parser) Unknown(k *yaml.Node, what string, names []string) {
 	p.Say(k, "%s has no key %s: there are %s%s", what, strconv.Quote(k.Value), strings.Join(names, ", "), nearest.Hint(k.Value, names))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is one complaint, and where.
+// Problem is one error with its position.
 type Problem struct {
 	File         string
 	Line, Column int // from 1
@@ -17,19 +17,19 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
 }
 
-// Error is a file that is refused.
+// Error is a file with errors.
 type Error struct{ Problems []Problem }
 
-// Bounds of a complaint: what a file has in it is quoted, and a value may have as many characters as the file.
+// Bounds of an error text: it quotes the file, where a value may be as long as the file.
 const (
-	mostWord     = 100 // characters
+	mostWord     = 100 // characters of a quoted word
 	mostText     = 1200
-	mostProblems = 50 // that are written
+	mostProblems = 50 // of a listed file
 )
 
 var longWord = regexp.MustCompile(fmt.Sprintf(`\S{%d,}`, mostWord))
 
-// bounded cuts long words, and the middle of a text that is long all the same.
+// bounded shortens long words, then the middle of a text that is still too long.
 func bounded(text string) string {
 	text = longWord.ReplaceAllStringFunc(text, func(word string) string { return cut(word, mostWord/2, mostWord/4) })
 	return cut(text, mostText/2, mostText/2)
@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 		lines[i] = p.String()
 	}
 	if more := len(e.Problems) - len(written); more > 0 {
-		lines = append(lines, fmt.Sprintf("%s: and %d complaints more", e.Problems[0].File, more))
+		lines = append(lines, fmt.Sprintf("%s: and %d more errors", e.Problems[0].File, more))
 	}
 	return strings.Join(lines, "\n")
 }

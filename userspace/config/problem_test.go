@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a complaint quotes of a file is bounded, and so are the complaints; what is allowed still stands at the end.
+// Quotes of a file in an error are bounded, and so are the errors; the allowed values are still at the end.
 func TestComplaintsAreBounded(t *testing.T) {
 	kind := Object[struct{}]{What: "the file", Defaults: func() struct{} { return struct{}{} }, Fields: []Field[struct{}]{
 		Entry("name", "a name", Word{What: "name", Check: func(text string) error { return fmt.Errorf("name %q: 1 to 64 letters", text) }}, false, func(*struct{}, any) {})}}
@@ -26,7 +26,7 @@ func TestComplaintsAreBounded(t *testing.T) {
 		fmt.Fprintf(&many, "key%d: 1\n", n)
 	}
 	_, err := Parse("f", "keys are", []byte(many.String()), kind)
-	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 complaints more" {
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 more errors" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }

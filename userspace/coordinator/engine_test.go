@@ -20,7 +20,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// sums is an algorithm of these tests alone: a number, and flows with how much each had. With its coordinator part it hears messages.
+// sums is an algorithm of these tests alone: a number, and flows with how much each had. With its coordinator part it receives messages.
 type sums struct{}
 
 func (sums) Configure(*ebpf.CollectionSpec) error                { return nil }
@@ -65,7 +65,7 @@ func fixed[C algo.Config](c C) algo.Maker {
 	return algo.Typed(func(algo.Values, algo.Setup) (C, error) { return c, nil })
 }
 
-// listener is the coordinator part: it counts what it hears, and answers every host.
+// listener is the coordinator part: it counts received messages, and answers every host.
 type listener struct {
 	heard, missed uint64
 	tell          []algo.Outgoing
@@ -135,8 +135,8 @@ func newBench(t *testing.T, more string) *bench {
 	return b
 }
 
-// A coordinator that nobody is connected to answers nothing, and neither does one whose agents are all silent.
-func TestHealthNamesNobody(t *testing.T) {
+// A coordinator without connected agents gives no answers, and neither does one whose agents are all silent.
+func TestHealthNamesNoHost(t *testing.T) {
 	b := newBench(t, "")
 	health := func() Health {
 		h := Health{Status: good, Leading: true, Refused: map[string]uint64{}}
@@ -258,7 +258,7 @@ func (b *bench) agent(name string) Known {
 	return Known{}
 }
 
-// Windows of hosts become one answer: as soon as everybody has come, and without those who do not come, who are named.
+// Windows of hosts become one answer: as soon as all have arrived, and without missing hosts, which are named.
 func TestOneAnswer(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -271,7 +271,7 @@ func TestOneAnswer(t *testing.T) {
 	one.window(0, 5)
 	two.window(0, 7)
 	if b.at(1.4); len(b.tick()) == 0 || len(b.lines) != 0 {
-		t.Error("who else comes is not known yet, and it was not waited")
+		t.Error("other hosts are not known yet, and it did not wait")
 	}
 	b.at(1.5)
 	b.tick()
@@ -296,7 +296,7 @@ func TestOneAnswer(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	if got := b.answers(); got[2] != 4 {
-		t.Errorf("what came late changed an answer: %v", got)
+		t.Errorf("late data changed an answer: %v", got)
 	}
 }
 
@@ -318,11 +318,11 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// Everything that is refused is counted, says why, and changes nothing.
+// Everything that is refused is counted with its reason, and changes nothing.
 func TestRefusals(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
-	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not said hello
+	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not sent a hello
 	h.hello()
 	h.window(0, 5)
 	change := func(f func(*snapshot.Snapshot)) func() []byte {
@@ -377,14 +377,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d refused as %s, %d before; %v", name, got, c.reason, before, b.agent("one").Refused)
 		}
 		if a == nil || !strings.HasPrefix(a.Complaint, c.reason) {
-			t.Errorf("%s: it is told %+v", name, a)
+			t.Errorf("%s: it is sent %+v", name, a)
 		}
 		if a != nil {
 			h.number = max(number, a.Received)
 		}
 	}
 	if again := b.agent("one").Again; h.send(first) == nil || b.agent("one").Again != again+1 {
-		t.Error("a batch that came before is not counted")
+		t.Error("a batch that arrived before is not counted")
 	}
 	b.at(2)
 	b.tick()
@@ -396,15 +396,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An agent that starts again begins anew; what its earlier incarnation sent counts no more.
-func TestLives(t *testing.T) {
+// A restarted agent starts from the beginning; messages of its earlier incarnation no longer count.
+func TestIncarnations(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
 	h.hello()
 	h.window(0, 1)
 	old := h.batch(h.item(h.snapshot(1, 50)))
 	oldHello, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 1, Oldest: 1})
-	h.hello() // says that there is a second batch, which never comes
+	h.hello() // announces a second batch, which never arrives
 	h.incarnation, h.number, h.oldest = 2, 0, 1
 	h.hello()
 	h.window(1, 3)
@@ -418,7 +418,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// Batches come in order or are asked for again; what an agent cannot send any more is counted as lost, once.
+// Batches arrive in order or are requested again; what an agent cannot send any more is counted as lost, once.
 func TestGaps(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -427,7 +427,7 @@ func TestGaps(t *testing.T) {
 	first, second, third := h.batch(h.item(h.snapshot(0, 1))), h.batch(h.item(h.snapshot(1, 10))), h.batch(h.item(h.snapshot(2, 100)))
 	h.send(first)
 	if a := h.send(third); a == nil || a.Received != 1 {
-		t.Errorf("behind a gap: %+v", a)
+		t.Errorf("after a gap: %+v", a)
 	}
 	h.send(second)
 	h.send(second)
@@ -474,7 +474,7 @@ func TestRestarts(t *testing.T) {
 				}
 			}
 			b.at(float64(index) + 1 + .4*rng.Float64())
-			if rng.IntN(3) == 0 { // killed: what was not kept is forgotten
+			if rng.IntN(3) == 0 { // killed: unsaved state is lost
 				b.start(known)
 			}
 			for _, h := range hosts { // each asks, and sends again what is missing
@@ -517,7 +517,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// Sets of hosts have answers of their own; flows that hosts of one set have counted alike are told.
+// Sets of hosts have separate answers; flows that hosts of one set have counted alike are reported.
 func TestVantage(t *testing.T) {
 	b := newBench(t, ", vantage: [{name: edge, hosts: ['e*']}, {name: core, hosts: [core]}]")
 	for i, name := range []string{"e1", "e2", "core", "other"} {
@@ -545,7 +545,7 @@ func TestVantage(t *testing.T) {
 	}
 }
 
-// An algorithm's own part hears what its instances say, answers them, and adds to the report.
+// An algorithm's coordinator part receives its instances' messages, answers them, and adds to the report.
 func TestPart(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -563,7 +563,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// say is what an instance says in a batch of its own.
+// say sends an instance's message in a separate batch.
 func (h *host) message(instance string, number uint64, text string) {
 	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
 	if text == "" {
@@ -576,8 +576,8 @@ func (b *bench) part() *listener {
 	return b.e.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener)
 }
 
-// What is missing of what an instance says is counted, what comes twice is refused, and who begins is told everything. A coordinator that
-// begins again knows what it had heard.
+// Missing messages of an instance are counted, duplicates are refused, and a new instance is sent everything. A coordinator that
+// restarts knows what it had received.
 func TestMessages(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -625,11 +625,11 @@ func TestMessages(t *testing.T) {
 	b.host("two").hello()
 	b.tick()
 	if gone := strings.Join(b.part().gone, " "); gone != "one one/eth0" {
-		t.Errorf("%q are gone", gone)
+		t.Errorf("%q are missing", gone)
 	}
 }
 
-// More than one answer can carry goes with the next ones, in order, and what is too much is lost and known to be.
+// More than one answer can contain is sent with the next ones, in order, and the excess is lost and counted.
 func TestManyMessages(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
@@ -645,7 +645,7 @@ func TestManyMessages(t *testing.T) {
 			break
 		}
 		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Sent != told+10 {
-			t.Fatalf("%d messages, %d told", len(a.Messages), a.Sent)
+			t.Fatalf("%d messages, %d sent", len(a.Messages), a.Sent)
 		}
 		for _, m := range a.Messages {
 			if m.Data[0] != next {
@@ -655,11 +655,11 @@ func TestManyMessages(t *testing.T) {
 		}
 	}
 	if told != mostWaiting {
-		t.Errorf("%d told", told)
+		t.Errorf("%d sent", told)
 	}
 }
 
-// Who says nothing is silent, then forgotten; nobody waits for it.
+// A host without messages is silent, then forgotten; the coordinator does not wait for it.
 func TestSilence(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -681,7 +681,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Nobody says more than its share, and whoever does keeps nobody else waiting.
+// No agent sends more than its share, and one that tries does not delay others.
 func TestGateAndInbox(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g, in := newGate(20, 2, 100), newInbox()
@@ -724,7 +724,7 @@ func TestGateAndInbox(t *testing.T) {
 	}
 }
 
-// A state that was kept is told where it says something new, and nowhere else: agents forget what was used, and nobody is answered for nothing.
+// Saved state is used only where it adds something: agents drop what was used, and no window is answered twice.
 func TestKept(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -739,10 +739,10 @@ func TestKept(t *testing.T) {
 	}
 	b.e.stored(s, false)
 	if answers := b.tick(); len(answers) != 0 {
-		t.Errorf("what was not kept is told: %+v", answers)
+		t.Errorf("what was not stored is sent: %+v", answers)
 	}
 	if again, dirty := b.e.changed(0); !dirty || again.Agents["one"].Used != 1 {
-		t.Errorf("what was not kept is kept no more: %+v", again)
+		t.Errorf("what was not stored is no longer stored: %+v", again)
 	}
 	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 1 || answers["one"].Used != 1 || answers["one"].Received != 1 {
@@ -750,7 +750,7 @@ func TestKept(t *testing.T) {
 	}
 	b.e.stored(s, true)
 	if answers := b.tick(); len(answers) != 0 {
-		t.Errorf("told again: %+v", answers)
+		t.Errorf("sent again: %+v", answers)
 	}
 	one.window(1, 1)
 	b.at(3)
@@ -761,8 +761,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// What a window may be, to the nanosecond: half again as long, not behind the next one, not an hour old, off by a hundredth, and beside what the host has
-// said before.
+// What a window may be, to the nanosecond: one and a half times as long, not after the next one, not an hour old, off by a hundredth, and not overlapping what the host has
+// sent before.
 func TestWindowEdges(t *testing.T) {
 	const at = 5000 * second
 	for what, c := range map[string]struct {
@@ -813,7 +813,7 @@ func TestDue(t *testing.T) {
 	}
 	one.window(0, 1)
 	two.window(0, 1)
-	if n := answered(1.499999); n != 0 { // of the first window nobody knows who will come
+	if n := answered(1.499999); n != 0 { // in the first window the participants are unknown
 		t.Errorf("%d answers before the wait is over", n)
 	}
 	if n := answered(1.5); n != 1 {
@@ -828,7 +828,7 @@ func TestDue(t *testing.T) {
 		t.Errorf("%d answers before the window's end", n)
 	}
 	if n := answered(2); n != 2 {
-		t.Errorf("%d answers when all have come", n)
+		t.Errorf("%d answers when all have arrived", n)
 	}
 	one.window(2, 1)
 	if n := answered(15); n != 3 {

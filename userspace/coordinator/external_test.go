@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/keys"
 )
 
-// cluster is NATS servers of somebody else's, with JetStream, who bind subjects to certificates as docs/coordinator.md says.
+// cluster is external NATS servers with JetStream, which bind subjects to certificates as in docs/coordinator.md.
 func (s *site) cluster(n int, agents ...string) (addresses []string) {
 	s.t.Helper()
 	users := []*server.User{{Username: "CN=central,OU=coordinator"}}
@@ -54,8 +54,8 @@ func (s *site) cluster(n int, agents ...string) (addresses []string) {
 	return addresses
 }
 
-// A coordinator that uses a cluster of somebody else's: what agents bring is answered, an agent speaks for itself alone, and one that
-// begins again goes on with what the cluster keeps.
+// A coordinator with an external cluster: agents' windows are answered, an agent can only send as itself, and a coordinator that
+// restarts continues with the state in the cluster.
 func TestExternal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -85,7 +85,7 @@ func TestExternal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-refused; !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Errorf("an agent speaks for another: %v", err)
+		t.Errorf("an agent sends as another: %v", err)
 	}
 	c.end()
 	next := s.coordinator("central", "", "", 200)

@@ -41,7 +41,7 @@ func (h *host) found(number uint64, items ...[]byte) {
 	h.b.e.receive(h.name, message{bus.FindingsKind, data}, h.b.now)
 }
 
-// Findings of two hosts are one. What is damaged, said twice, of another incarnation or of a stranger is refused and changes nothing.
+// Findings of two hosts are one. Damaged or repeated ones, those of another incarnation or of a stranger are refused and change nothing.
 func TestFindingsOfHosts(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -57,10 +57,10 @@ func TestFindingsOfHosts(t *testing.T) {
 	if list := open(); len(list) != 1 || !slices.Equal(list[0].Hosts, []string{"one", "two"}) || list[0].Known != 2 {
 		t.Fatalf("%+v", list)
 	}
-	one.found(1) // said before: it is not over
+	one.found(1) // sent before: it is not over
 	old := *two
 	old.incarnation = 7
-	old.found(9) // has not said hello
+	old.found(9) // has not sent a hello
 	b.host("three").found(1, slowNetwork(t, b.now))
 	b.e.receive("one", message{bus.FindingsKind, []byte("no message")}, b.now)
 	if list := open(); len(list) != 1 || len(list[0].Hosts) != 2 {
@@ -106,7 +106,7 @@ func TestSuspectLinksOfFindings(t *testing.T) {
 	}
 }
 
-// Over real connections: agents find the same, the coordinator's webhook is told once that it begins, with both hosts, and once that it is over.
+// Over real connections: agents find the same, the coordinator's webhook is called once when it starts, with both hosts, and once when it ends.
 func TestFindingsArrive(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

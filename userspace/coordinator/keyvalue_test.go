@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Who waits takes over when nobody leads or the leader has been silent for long, and not before.
+// A waiting coordinator takes over if there is no leader or the leader has been silent for long, and not before.
 func TestWhoMayLead(t *testing.T) {
 	seen := time.Now()
 	another := entry{leader{"another", 7}, 3}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	testutil.Main(m)
 }
 
-// loaded is that coordinator. It says how much it has heard when it ends.
+// loaded is that coordinator. When it ends, it prints how much it has received.
 func loaded(path string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -53,7 +53,7 @@ func loaded(path string) int {
 	return 0
 }
 
-// many hears messages and answers every twentieth.
+// many receives messages and answers every twentieth.
 type many struct {
 	heard, missed uint64
 	tell          []algo.Outgoing
@@ -92,7 +92,7 @@ func init() {
 	algo.Register(&c)
 }
 
-// load is agents, each of which says something rate times a second, for a while.
+// load is agents, each of which sends rate messages a second, for a while.
 type load struct {
 	agents, rate int
 	span         time.Duration
@@ -152,7 +152,7 @@ func usedBy(t *testing.T, pid int) (u used) {
 	return u
 }
 
-// Many agents with certificates of their own say much, through the real links: everything is heard, once. What it takes is told.
+// Many agents with separate certificates send much, over the real links: everything is received, once. The cost is printed.
 func TestLoad(t *testing.T) {
 	o := loadAsked(t)
 	s := newSite(t)
@@ -258,7 +258,7 @@ socket: %s
 		t.Fatal(err)
 	}
 	n, seconds := float64(o.agents), o.span.Seconds()
-	t.Logf("%d agents connected in %v; %d messages in %d batches in %v (%.1f a second and agent), %d heard, %d missed, %d lost, %d batches sent again, %d refused; at the end %d batches of an agent waited at most",
+	t.Logf("%d agents connected in %v; %d messages in %d batches in %v (%.1f a second and agent), %d received, %d missed, %d lost, %d batches sent again, %d refused; at the end %d batches of an agent waited at most",
 		o.agents, connected.Round(time.Millisecond), said.Load(), batches, o.span, float64(batches)/n/seconds, heard, missed, lost, again, sumOf(health.Refused), behind)
 	t.Logf("coordinator: %.2f cores, %.1f us a message, %.0f us a second and agent; memory %.1f MB at rest, %.1f with agents, %.1f at most: %.0f kB an agent",
 		(busy.cpu-open.cpu).Seconds()/seconds, float64((busy.cpu-open.cpu).Microseconds())/float64(heard), float64((busy.cpu-open.cpu).Microseconds())/n/seconds,
@@ -266,7 +266,7 @@ socket: %s
 	t.Logf("agents: %.2f cores, %.1f us a message; %.0f kB each", (ownBusy.cpu-ownOpen.cpu).Seconds()/seconds,
 		float64((ownBusy.cpu-ownOpen.cpu).Microseconds())/float64(heard), float64(ownBusy.now-own.now)/1e3/n)
 	if heard != said.Load() || missed+lost != 0 || sumOf(health.Refused) != 0 || len(health.Agents) != o.agents {
-		t.Errorf("%d of %d messages were heard, %d missed, %d lost, refused %v, %d agents", heard, said.Load(), missed, lost, health.Refused, len(health.Agents))
+		t.Errorf("%d of %d messages were received, %d missed, %d lost, refused %v, %d agents", heard, said.Load(), missed, lost, health.Refused, len(health.Agents))
 	}
 }
 

@@ -128,7 +128,7 @@ func byFlow(p *packet.Packet, _ int) int {
 // byPacket: a flow's packets pass all hosts by turns.
 func byPacket(_ *packet.Packet, n int) int { return n % hostsOf }
 
-// spread is what one host sees of a model, or all of it, and behind it a packet that ends the window.
+// spread is one host's share of a model, or all of it, followed by a packet that ends the window.
 type spread struct {
 	traffic.Model
 	kind *kind
@@ -160,7 +160,7 @@ const window = 2 * time.Second
 // scanned is how many destinations a scanner tries.
 const scanned = 400
 
-// scans are sources of which each packet goes to another destination.
+// scans are sources of which each packet has another destination.
 func scans(seed uint64) (traffic.Model, error) {
 	var list []packet.Packet
 	for n := range scanned {
@@ -348,7 +348,7 @@ func live(t *testing.T, s *snapshot.Snapshot, a *agentUnderTest, index int64) []
 	return data
 }
 
-// runsAsked is how many runs of a study are wanted: few, or what the environment says (`make fleet`).
+// runsAsked is the number of runs of a study: few, or from the environment (`make fleet`).
 func runsAsked(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("XDPMON_FLEET_RUNS")); err == nil {
 		return n
@@ -357,7 +357,7 @@ func runsAsked(few int) int {
 }
 
 // Traffic is spread over four hosts, whose clocks are off by half a second and more: what the coordinator answers is held against one host
-// that saw everything, cell by cell, and against the exact truth of all packets. Windows are replayed, everything behind them is real: agents'
+// that saw everything, cell by cell, and against the exact truth of all packets. Windows are replayed, everything after that is real: agents'
 // links, mutual TLS, the bus, clocks, merging, reports.
 func TestFourHosts(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -389,7 +389,7 @@ func TestFourHosts(t *testing.T) {
 	}
 }
 
-// cost tells what a window of a host costs the coordinator: reading, judging and merging it.
+// cost is the cost of a host's window at the coordinator: reading, judging and merging it.
 func cost(t *testing.T, k *kind, parts []*snapshot.Snapshot) {
 	t.Helper()
 	var encoded [][]byte
@@ -454,7 +454,7 @@ func (s *site) together(algorithms string, runs, streams int, brought func(run, 
 		}
 	}
 	answers := func() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.lines) }
-	// The first window tells the coordinator who comes: it is answered when its wait is over, soon. Those behind it are answered as soon
+	// From the first window the coordinator knows the participants: it is answered after its wait. Later ones are answered as soon
 	// as all are there.
 	first := (time.Now().UnixNano() - int64(wait) + int64(slack)) / int64(window)
 	bring(first, 0)

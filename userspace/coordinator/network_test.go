@@ -37,7 +37,7 @@ type site struct {
 	skew     map[string]time.Duration // of agents' clocks
 	hello    time.Duration
 	paths    string   // a file; "" for none
-	external []string // servers of somebody else's; nil: inside
+	external []string // external servers; nil: inside
 	more     string   // lines of coordinators' files
 	found    func(agent string) ([][]byte, uint64, []string)
 }
@@ -80,7 +80,7 @@ type running struct {
 	lines   []report.Line
 }
 
-// ports that nobody listens on now.
+// closed ports.
 func ports(t *testing.T, n int) (list []string) {
 	t.Helper()
 	var open []net.Listener
@@ -97,7 +97,7 @@ func ports(t *testing.T, n int) (list []string) {
 	return list
 }
 
-// coordinator starts one; cluster is its lines of YAML, and rate what an agent may say.
+// coordinator starts one; cluster is its lines of YAML, and rate an agent's limit.
 func (s *site) coordinator(name, listen, cluster string, rate int) *running {
 	s.t.Helper()
 	f := s.files(name)
@@ -211,7 +211,7 @@ func (a *agentUnderTest) before(t *testing.T) {
 	}
 }
 
-// now is the number of the window that goes on.
+// now is the number of the current window.
 func (a *agentUnderTest) now() int64 { return (hostclock.Now() + a.Clock().Offset) / 200e6 }
 
 const patience = 60 * time.Second // of what must happen, on a machine however busy
@@ -225,7 +225,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// answered adds up answers by window; a window that is answered again behind a restart counts once.
+// answered adds up answers by window; a window that is answered again after a restart counts once.
 func answered(list ...*running) (sum uint64) {
 	windows := map[int64]uint64{}
 	for _, r := range list {
@@ -248,7 +248,7 @@ func late(r *running) (n uint64) {
 	return n
 }
 
-// An agent with a certificate that says what it should not harms nobody but itself: 10,000 messages that are no messages, or were said
+// A malicious agent with a certificate harms only itself: 10,000 messages that are malformed, or were sent
 // before, or are another's, and a flood, are refused and counted, and the answers are those of the others.
 func TestHostileAgent(t *testing.T) {
 	t.Parallel()
@@ -341,7 +341,7 @@ func TestHostileAgent(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	// No certificate, one of another authority, a coordinator's: nobody is let in.
+	// No certificate, one of another authority, a coordinator's: all are refused.
 	other := newSite(t)
 	other.make(keys.Agent, "good")
 	mixed := other.files("good")
@@ -366,7 +366,7 @@ func TestHostileAgent(t *testing.T) {
 	}
 	if conn, err := nats.Connect("nats://" + c.address); err == nil {
 		conn.Close()
-		t.Error("nobody's connection is let in")
+		t.Error("a connection without a name is accepted")
 	}
 	// What is revoked is cut off, while it is connected.
 	lost := s.agent("lost", server)
@@ -378,7 +378,7 @@ func TestHostileAgent(t *testing.T) {
 	before, _ := c.server.Refused()
 	eventually(t, "being refused again and again", func() bool { n, _ := c.server.Refused(); return n >= before+3 })
 	if why := lost.Health().Trouble; !strings.Contains(why, "uthorization") {
-		t.Errorf("the agent says of what keeps it away: %q", why)
+		t.Errorf("the agent logs the reason as: %q", why)
 	}
 	if err := s.folder().Renew("lost", 1); err != nil {
 		t.Fatal(err)
@@ -442,12 +442,12 @@ func TestCoordinatorRestarts(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	eventually(t, "forgetting what was used", func() bool { return a.Health().Bytes == 0 })
-	// What the algorithm says was heard once, by coordinators of which the second knows what the first did; both are told as new.
+	// Each message of the algorithm was received once, by coordinators of which the second has the first one's state; both get them as new.
 	a.Begin("m", "heard")
 	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
 	c.end()
 	if p := c.engine.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener); p.heard != 20 || p.missed != 0 {
-		t.Errorf("%d messages were heard and %d missed, of 20", p.heard, p.missed)
+		t.Errorf("%d messages were received and %d missed, of 20", p.heard, p.missed)
 	}
 	if a.mu.Lock(); a.renewed < 2 {
 		t.Errorf("%d times renewed by two coordinators", a.renewed)
@@ -493,7 +493,7 @@ func TestOneOfThree(t *testing.T) {
 	send(10)
 	gone := leader()
 	eventually(t, "answers", func() bool { return answered(all...)+late(gone) >= a.sent })
-	gone.server.Close() // as if it were killed: it says goodbye to nobody
+	gone.server.Close() // as if it were killed: without a goodbye
 	rest := all[:0:0]
 	for _, c := range all {
 		if c != gone {

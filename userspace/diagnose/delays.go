@@ -9,24 +9,24 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
-// Delays: which networks are late at once, and what else would explain it. What waits in the own queue is late here.
+// delays finds the networks that are late at the same time, after excluding other explanations. Delays of the own queue are included in these.
 func (v *view) delays() {
 	late := v.hosts(v.late(finding.HandshakeLate))
-	v.slow(late, "SYN-ACKs are late: the network towards the servers, or the servers' kernels", finding.DataLate, "ACKs of data from there are late, too")
+	v.slow(late, "SYN-ACKs are late: the network towards the servers, or the servers' kernels", finding.DataLate, "ACKs of data from there are also late")
 	v.shut()
 	v.clients()
 	if v.has(finding.SlowNetwork, finding.SlowReceiver, finding.LossBefore, finding.LossAfter, finding.LossInQueue, finding.Unanswered, finding.Reordering) {
-		return // connections last longer because of it
+		return // this explains why connections last longer
 	}
 	for _, r := range v.late(finding.DurationLong) {
 		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue
 		}
-		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and the network are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
+		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and network delays are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
 	}
 }
 
-// shut are the receivers that close their windows, as narrowly as they are known: each host, else each network, else the interface.
+// shut handles receivers that close their windows, at the finest level known: each host, otherwise each network, otherwise the interface.
 func (v *view) shut() {
 	list := v.active(finding.ZeroWindows)
 	for _, narrowest := range []string{finding.Host, finding.Prefix, finding.Interface} {
@@ -36,7 +36,7 @@ func (v *view) shut() {
 				continue
 			}
 			found = true
-			v.add(finding.SlowReceiver, r.Subject, r, "it closes its window: what it runs reads more slowly than data arrive", "load of "+r.Subject.Name+"; ss -tin on it: what waits to be read (Recv-Q); "+history(r))
+			v.add(finding.SlowReceiver, r.Subject, r, "it closes its receive window: its application reads more slowly than data arrive", "load of "+r.Subject.Name+"; ss -tin on it: unread data (Recv-Q); "+history(r))
 		}
 		if found {
 			return
@@ -44,7 +44,7 @@ func (v *view) shut() {
 	}
 }
 
-// clients are the networks and hosts that acknowledge data late and are no servers.
+// clients handles networks and hosts that acknowledge data late and are no servers.
 func (v *view) clients() {
 	known := map[string]bool{}
 	for _, r := range v.by[finding.HandshakeLate] {
@@ -61,16 +61,16 @@ func (v *view) clients() {
 		}
 	}
 	networks = append(networks, v.late(finding.ClientLate)...)
-	v.slow(networks, "ACKs of what is sent there are late, SYN-ACKs of servers are not: the clients' side", "", "")
+	v.slow(networks, "ACKs of data sent there are late, SYN-ACKs of servers are not: the clients' side", "", "")
 	if len(networks) > 0 || v.has(finding.LossBefore) || apart(hosts) {
-		return // what is late everywhere is not one host's, and what is lost on the way from it waits there, too
+		return // a delay of all hosts is not one host's, and packets lost on the way from it also delay its ACKs
 	}
 	for _, r := range hosts {
 		if n := network(r.Subject.Name); v.few(n, finding.DataLate) == 0 {
 			continue // its network is late
 		}
-		v.add(finding.SlowReceiver, r.Subject, r, "its ACKs of data are late, those of other hosts of "+network(r.Subject.Name)+" are not: this host, what reads there, or its link",
-			"load of "+r.Subject.Name+"; ss -tin on it: what waits to be read (Recv-Q); "+history(r))
+		v.add(finding.SlowReceiver, r.Subject, r, "its ACKs of data are late, those of other hosts of "+network(r.Subject.Name)+" are not: this host, its application, or its link",
+			"load of "+r.Subject.Name+"; ss -tin on it: unread data (Recv-Q); "+history(r))
 	}
 }
 
@@ -79,7 +79,7 @@ func apart(hosts []*finding.Reading) bool {
 	return slices.ContainsFunc(hosts, func(r *finding.Reading) bool { return network(r.Subject.Name) != network(hosts[0].Subject.Name) })
 }
 
-// few is how many hosts of a network are late if these are few of those that are known; 0 where the whole network is, or may be.
+// few is the number of late hosts of a network, if few of its known hosts are late; 0 if the whole network is, or may be.
 func (v *view) few(of string, s finding.Symptom) int {
 	bad, all := 0, 0
 	for _, r := range v.by[s] {
@@ -107,16 +107,16 @@ func (v *view) late(s finding.Symptom) (list []*finding.Reading) {
 	return list
 }
 
-// whole reports whether a reading is of all networks of an instance together, while others are of each.
+// whole reports whether a reading covers all networks of an instance, while others cover one each.
 func (v *view) whole(r *finding.Reading) bool {
 	return r.Subject.Type == finding.Interface && r.Symptom == finding.HandshakeLate &&
 		slices.ContainsFunc(v.by[r.Symptom], func(o *finding.Reading) bool { return o.Instance == r.Instance && o.Subject.Type != finding.Interface })
 }
 
-// waits is how many times the longest wait in the own queue a delay may have grown by, which passes the queue once or with each of two packets.
+// waits is how often a delay includes the wait in the own queue: once, or once for each of two packets.
 const waits = 2
 
-// waitsHere reports whether the own queue explains by how much a delay is larger than usual: the queue stands or drops, and packets wait that long in it.
+// waitsHere reports whether the own queue explains an increase of a delay: the queue stands or drops, and packets wait that long in it.
 func (v *view) waitsHere(r *finding.Reading) bool {
 	if !v.queueAt(r.Instance) {
 		return false
@@ -126,7 +126,7 @@ func (v *view) waitsHere(r *finding.Reading) bool {
 			return r.Value.Value-r.Expected.Value <= waits*q.Value.Value
 		}
 	}
-	return true // how long is not known
+	return true // the wait is not known
 }
 
 // queueAt reports whether the queue of an instance stands or drops.
@@ -141,7 +141,7 @@ func (v *view) queueAt(instance string) bool {
 	return false
 }
 
-// hosts makes findings of single servers that are late while their network is not, and returns the networks that are.
+// hosts makes findings of single servers that are late while their network is not, and returns the late networks.
 func (v *view) hosts(late []*finding.Reading) (networks []*finding.Reading) {
 	for _, r := range late {
 		if r.Subject.Type != finding.Host && v.few(r.Subject.Name, finding.HandshakeLate) == 0 {
@@ -157,7 +157,7 @@ func (v *view) hosts(late []*finding.Reading) (networks []*finding.Reading) {
 	return networks
 }
 
-// slow adds the networks that are late: one finding for several of one larger network.
+// slow adds findings of late networks: a single one for several of one larger network.
 func (v *view) slow(late []*finding.Reading, because string, also finding.Symptom, too string) {
 	if len(late) == 0 {
 		return
@@ -190,10 +190,10 @@ func (v *view) lateAt(subject string, s finding.Symptom) bool {
 	return false
 }
 
-// several networks that are late at once are one finding.
+// several is how many late networks of one larger network make one finding.
 const several = 3
 
-// parent is the smallest network that holds all of several, at most /8 long; an interface where there is none.
+// parent is the smallest prefix, /8 or longer, that contains all late networks; the interface if there is none.
 func parent(late []*finding.Reading) (finding.Subject, bool) {
 	if len(late) < several {
 		return finding.Subject{}, false

@@ -1,6 +1,6 @@
-// Package diagnose makes findings of what several algorithms show of the same windows: what an algorithm's rules measured, beside what was
-// expected of it (package finding). Diagnose is a pure function of one round of readings; an Engine keeps the rounds, and the findings from
-// their begin to their end.
+// Package diagnose makes findings from what several algorithms measured in the same windows, compared with what was expected (package
+// finding). Diagnose is a pure function of one round of readings; an Engine keeps state from round to round, and each finding from its
+// start to its end.
 package diagnose
 
 import (
@@ -41,7 +41,7 @@ func Diagnose(readings []finding.Reading) []finding.Finding {
 	return v.distinct()
 }
 
-// look is the command that looks again at what a reading is of, with other algorithms.
+// look is the command that examines the traffic of a reading with other algorithms.
 func look(r *finding.Reading) string { return cmp.Or(r.Command, "xdpmon attach "+r.Instance) }
 
 func (v *view) active(s finding.Symptom) (list []*finding.Reading) {
@@ -68,14 +68,14 @@ func (v *view) has(kinds ...finding.Kind) bool {
 	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return slices.Contains(kinds, f.Kind) })
 }
 
-// add makes a finding of the reading that leads to it.
+// add makes a finding of its leading reading.
 func (v *view) add(k finding.Kind, s finding.Subject, r *finding.Reading, because, next string) *finding.Finding {
 	v.found = append(v.found, finding.Finding{ID: string(k) + " " + s.Name + " " + finding.Clock(r.Since), Kind: k, Severity: finding.Of(k), Subject: s, Interface: r.Instance, Since: r.Since, Seen: r.Latest,
 		Windows: r.Windows, Value: r.Value, Expected: r.Expected, What: r.What, Because: because, Next: next, Evidence: r.Evidence, Harm: r.Times(), Lead: finding.KeyOf(&r.Measure), Fresh: r.Apart})
 	return &v.found[len(v.found)-1]
 }
 
-// distinct leaves of findings with the same kind and subject the first.
+// distinct removes findings with the kind and subject of an earlier one.
 func (v *view) distinct() (list []finding.Finding) {
 	at := map[string]int{}
 	for _, f := range v.found {
@@ -106,7 +106,7 @@ func history(r *finding.Reading) string {
 }
 
 func (v *view) promises() {
-	worst := map[string]*finding.Reading{} // of each promise
+	worst := map[string]*finding.Reading{} // per promise
 	for _, s := range []finding.Symptom{finding.HandshakeLateP99, finding.HandshakeLateP95, finding.HandshakeLate, finding.DataLate, finding.DNSLate, finding.NTPLate, finding.Holes, finding.Resent,
 		finding.SliceUnfair} {
 		for _, r := range v.by[s] {
@@ -123,7 +123,7 @@ func (v *view) promises() {
 	}
 }
 
-// wider reports whether a reading tells more of a broken promise: it is of more hosts, or farther out.
+// wider reports whether a reading is the better example of a broken promise: it covers more hosts, or deviates more.
 func wider(r, old *finding.Reading) bool {
 	one, other := r.Subject.Type == finding.Host, old.Subject.Type == finding.Host
 	if one != other {
@@ -132,7 +132,7 @@ func wider(r, old *finding.Reading) bool {
 	return r.Times() > old.Times()
 }
 
-// broken adds the finding of a promise: of what was promised, where that is a network or an address, else of the worst that it covers.
+// broken adds the finding of a promise. Its subject is the promised network or address, otherwise the worst that the promise covers.
 func (v *view) broken(r *finding.Reading, text string) {
 	subject, because := r.Subject, "promised: "+text
 	if name, ok := r.Broken.Place(); ok {
@@ -141,7 +141,7 @@ func (v *view) broken(r *finding.Reading, text string) {
 	if subject != r.Subject {
 		because += "; worst: " + r.Subject.Name
 	}
-	v.add(finding.PromiseBroken, subject, r, because, "the findings beside this one name the cause; "+history(r))
+	v.add(finding.PromiseBroken, subject, r, because, "see the other findings for the cause; "+history(r))
 }
 
 // hostOf is the address of a host or service.
@@ -152,7 +152,7 @@ func hostOf(s finding.Subject) string {
 	return s.Name
 }
 
-// syn reports whether an alert is of connections that are opened: a victim answers its flood, and the scanned answer their scanner.
+// syn reports whether an alert is about new connections: the victim of a flood sends many answers, and so do the hosts that a scanner probes.
 func syn(r *finding.Reading) bool {
 	return !slices.Contains(r.Evidence, "beaucoup.alerts[superspreader]")
 }
@@ -169,12 +169,12 @@ func (v *view) attacks() {
 		opened[hostOf(r.Subject)] = r
 	}
 	for host, r := range victims {
-		if scanners[host] { // those who were scanned answer
+		if scanners[host] { // these are answers of the scanned hosts
 			continue
 		}
 		because := ""
 		if o := opened[host]; o != nil {
-			because = fmt.Sprintf("connections to %s are opened and not completed: a SYN flood whose sources are made up, or of many machines", o.Subject.Name)
+			because = fmt.Sprintf("connections to %s are opened and not completed: a SYN flood with spoofed sources, or from many hosts", o.Subject.Name)
 		}
 		v.add(finding.FloodManySources, r.Subject, r, because, "block or rate-limit upstream of this host: sources are too many to list; SYN cookies for TCP")
 	}
@@ -184,7 +184,7 @@ func (v *view) attacks() {
 		}
 	}
 	for _, r := range v.active(finding.Scanning) {
-		if !syn(r) { // whoever answers many sends to many, too
+		if !syn(r) { // a host that answers many hosts also sends to many
 			continue
 		}
 		host := r.Subject.Name
@@ -192,35 +192,35 @@ func (v *view) attacks() {
 		if len(r.Blames) > 0 {
 			because = r.Blames[0].Flow
 		}
-		v.add(finding.Scan, r.Subject, r, because, "who runs "+host+"? a scanner of your own, or a host that somebody took over")
+		v.add(finding.Scan, r.Subject, r, because, "find out who operates "+host+": a scanner of your own, or a compromised host")
 	}
 }
 
-// silence is requests that nobody answers.
+// silence handles requests without answers.
 func (v *view) silence() {
 	if v.has(finding.Flood, finding.FloodManySources, finding.Scan) {
-		return // what they open is not answered
+		return // their connections are not answered
 	}
 	if list := v.active(finding.NoResponse); len(list) > 0 {
-		v.silent(list[0]) // every interface of an instance says the same
+		v.silent(list[0]) // the same on every interface of an instance
 		return
 	}
 	if v.apart(finding.NoResponse) {
-		return // not one answer: the next window says whether it is the path that is missing
+		return // no answer at all: the next window shows whether the return path is not measured
 	}
 	for _, r := range v.active(finding.HandshakeRefused) {
 		v.unanswered(finding.Unanswered, finding.HandshakeVanished, r, "its other clients and servers answer as usual", "is it up, and does it listen? ping and curl a host of it from here; "+history(r))
 	}
 }
 
-// silent is about an instance on which no handshake is answered.
+// silent handles an instance on which no handshake is answered.
 func (v *view) silent(r *finding.Reading) {
 	if !v.carries(r.Instance) {
-		v.add(finding.Unanswered, iface(r.Instance), r, "not one SYN-ACK arrives, and no connection carries data", "are the servers up, and is there a route back? "+history(r))
+		v.add(finding.Unanswered, iface(r.Instance), r, "no SYN-ACK arrives, and no connection carries data", "are the servers up, and is there a route back? "+history(r))
 		return
 	}
 	f := v.add(finding.OneDirection, iface(r.Instance), r, "connections carry data, so their handshakes were answered on another path",
-		"attach to the interface on which answers come back, too, or --direction both; delays and losses of this interface are not meaningful until then")
+		"also attach to the interface on which answers return, or use --direction both; delays and losses of this interface are not meaningful until then")
 	f.Evidence = append(f.Evidence, "lean.ooo_examined")
 }
 
@@ -234,44 +234,44 @@ func (v *view) carries(instance string) bool {
 	return false
 }
 
-// together is how many windows before the refusals answers of their subject may have begun to vanish.
+// together is how many windows before the refusals the answers of a subject may start to decrease.
 const together = 3
 
-// explains is the least share of what is not answered that the answers that somebody gives no more must be.
+// explains is the minimum share of the unanswered requests that the missing answers of a subject must explain.
 const explains = .1
 
-// surely is how many windows it takes until more requests without fewer answers are called unanswered.
+// surely is how many windows of more unanswered requests, without a subject whose answers decrease, are reported as unanswered.
 const surely = 4
 
-// unanswered names the subjects whose answers vanished; where there are none, the interface.
+// unanswered adds findings of the subjects whose answers decreased; without any, of the interface.
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
 	missing := r.Trials * (r.Expected.Value - r.Value.Value)
 	var worst []*finding.Reading
-	lossy := v.has(finding.LossAfter, finding.LossBefore) // then a window with few answers is no news
+	lossy := v.has(finding.LossAfter, finding.LossBefore) // a window with few answers is expected then
 	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
 	for _, g := range v.by[vanished] {
 		if g.Instance != r.Instance || !g.Known || v.loses(network(g.Subject.Name)) || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
 			continue
 		}
 		all++
-		if g.Expected.Value-g.Value.Value < explains*missing { // too few to be what is not answered
+		if g.Expected.Value-g.Value.Value < explains*missing { // too few to explain the unanswered requests
 			continue
 		}
-		since := g.Since >= r.Since-together*length // who fell silent long before was not asked any more
+		since := g.Since >= r.Since-together*length // a subject that stopped long before was no longer asked
 		if (g.Active || g.Apart && !lossy) && since || k != finding.Unanswered && !lossy && gave(g, r) {
 			gone++
 			worst = append(worst, g)
 		}
 	}
 	if gone == 0 && (r.Windows < surely || v.has(finding.LossAfter, finding.LossBefore, finding.LossInQueue)) {
-		return // somebody asks what nobody serves: a scan or a flood says so soon; or requests and answers are lost like all else
+		return // requests to hosts that do not exist (a scan or flood is reported soon), or requests and answers are lost as other packets are
 	}
 	if gone == 0 || gone == all && all > 2 {
-		because := fmt.Sprintf("%d of %d servers and networks give fewer answers than usual", gone, all)
+		because := fmt.Sprintf("%d of %d servers and networks send fewer answers than usual", gone, all)
 		if gone == 0 {
-			because = "those who answered before still do: what is not answered is asked of others"
-			next = look(r) + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' names who is asked"
+			because = "the servers that answered before still do: the unanswered requests go to others"
+			next = look(r) + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' lists the requested servers"
 		}
 		v.add(k, iface(r.Instance), r, because, next)
 		return
@@ -285,16 +285,16 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 	}
 }
 
-// silentAnswers is how many answers a server must owe in a row: with as many expected on average, none come by chance in one case of twenty.
+// silentAnswers is how many answers in a row a server must miss: with as many expected on average, none arrive by chance in one case of twenty.
 const silentAnswers = 3
 
-// gave reports whether a server that is asked for names or the time has given no answer since refusals began, and few enough a window before that one window without
-// them is no news: what it owes by now is.
+// gave reports whether a DNS or NTP server has sent no answer since the refusals started. It may have stopped a few windows earlier, since one window without an
+// answer is not conclusive.
 func gave(g, r *finding.Reading) bool {
 	return r.Windows > 1 && g.Gone >= r.Windows-1 && g.Gone <= r.Windows+together && float64(g.Gone)*g.Expected.Value >= silentAnswers
 }
 
-// loses reports whether packets to a network are lost: its handshakes, too.
+// loses reports whether packets to a network are lost, which includes handshakes.
 func (v *view) loses(network string) bool {
 	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return f.Kind == finding.LossAfter && f.Subject.Name == network })
 }
@@ -318,25 +318,25 @@ func (v *view) services() {
 	} {
 		for _, r := range v.active(s.refused) {
 			if v.apart(finding.NoResponse) {
-				continue // no answer of any kind passes here
+				continue // answers take another path
 			}
-			v.unanswered(s.dead, s.vanished, r, "whoever asks it for "+s.whatIsAsked+" waits", "is it up? ask it from here, and another one")
+			v.unanswered(s.dead, s.vanished, r, "clients that query it for "+s.whatIsAsked+" wait", "is it up? query it from here, and compare with another server")
 		}
 		for _, r := range v.late(s.late) {
 			because := "the server or its upstream is slow"
 			if v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
-				because = "handshakes with its network are late, too: the network, perhaps"
+				because = "handshakes with its network are also late: possibly the network"
 			}
 			v.add(s.slow, r.Subject, r, because, s.looked+r.Subject.Name+"; "+history(r))
 		}
 	}
 }
 
-// Where a queue stands, and who is in it.
+// Thresholds of standing queues and of those who fill them.
 const (
-	most     = .55  // share of what leaves a standing queue that makes one flow or host the cause
-	full     = .6   // share of the packets that wait from which on the link is full
-	dropsToo = .005 // share of the packets that a full link drops from which on that is a finding of its own
+	most     = .55  // share of the packets that leave a standing queue from which one flow or host is the cause
+	full     = .6   // share of waiting packets from which the link is full
+	dropsToo = .005 // share of packets dropped by a full link from which that is a separate finding
 )
 
 func (v *view) queues() {
@@ -363,42 +363,42 @@ func (v *view) queues() {
 	}
 	for _, r := range v.active(finding.QueueDrops) {
 		switch {
-		case v.has(finding.UnfairUser): // who fills the queue makes it drop
-		case standing[r.Instance] && r.Value.Value < dropsToo: // its sentence has them
+		case v.has(finding.UnfairUser): // the user that fills the queue causes the drops
+		case standing[r.Instance] && r.Value.Value < dropsToo: // that finding's sentence includes the drops
 		case standing[r.Instance]:
-			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: what waits in it is more than the link carries", "tc -s qdisc show dev "+r.Instance+"; a faster link, or fair shares (ahab, fq_codel, cake)")
-		case !v.queueApart(r.Instance): // else the next window says whose queue it is
+			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: more traffic arrives than the link carries", "tc -s qdisc show dev "+r.Instance+"; a faster link, or fair shares (ahab, fq_codel, cake)")
+		case !v.queueApart(r.Instance): // otherwise the next window shows who fills the queue
 			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is short: packets are dropped before they wait long", "tc -s qdisc show dev "+r.Instance+"; a longer queue or a faster link")
 		}
 	}
 }
 
-// stands adds the finding of a queue that stands: whose it is, or that there is more traffic than the link carries.
+// stands adds the finding of a standing queue: the user that fills it, or more traffic than the link carries.
 func (v *view) stands(r *finding.Reading) {
 	drops := v.dropped(r.Instance)
 	if s, share := dominating(r.Blames); share >= most {
 		f := v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
-			"limit or mark it (conquest.action=ecn, ahab); others wait because of it")
+			"limit or mark it (conquest.action=ecn, ahab); it delays others")
 		f.Lead = queueLead(r)
 		return
 	}
-	k, because, subject := finding.QueueDelay, "nobody has half of the queue", r.Subject
+	k, because, subject := finding.QueueDelay, "no flow or host has half of the queue", r.Subject
 	if v.waiting(r.Instance) >= full {
 		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
-		because = "most packets wait, and nobody has half of the queue"
+		because = "most packets wait, and no flow or host has half of the queue"
 	}
 	f := v.add(k, subject, r, because+drops, look(r)+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
 	f.Lead = queueLead(r)
 }
 
-// queueLead is one for all that shows a standing queue: what began as the share of packets that wait goes on as their delay.
+// queueLead is the same for all readings of a standing queue: it may start as a share of waiting packets and continue as their delay.
 func queueLead(r *finding.Reading) string {
 	m := r.Measure
 	m.Symptom = finding.QueueStands
 	return finding.KeyOf(&m)
 }
 
-// waiting is the share of an instance's packets that wait.
+// waiting is the share of an instance's packets that wait in the queue.
 func (v *view) waiting(instance string) float64 {
 	for _, r := range v.by[finding.QueueStands] {
 		if r.Instance == instance {
@@ -420,7 +420,7 @@ func (v *view) queueApart(instance string) bool {
 	return false
 }
 
-// dominating is the source of most of the blames' parts, and its share: a flow, where one has most, else the host that sends them.
+// dominating is the source of most of the blamed traffic, with its share: a flow if one has most, otherwise the sending host.
 func dominating(blames []finding.Blame) (s finding.Subject, share float64) {
 	sources, all, flow := map[string]float64{}, 0., finding.Blame{}
 	for _, b := range blames {
@@ -461,20 +461,20 @@ func topUsers(blames []finding.Blame) string {
 	return "; most: " + strings.Join(names, ", ")
 }
 
-// losses: before this host what arrives has holes; in its own queue the queue counts it; after it what had passed is sent again.
+// losses locates them: before this host sequence numbers are missing on arrival; in its own queue the queue counts drops; after it segments are retransmitted.
 func (v *view) losses() {
 	queue := v.has(finding.LossInQueue, finding.LinkFull, finding.UnfairUser, finding.QueueDelay, finding.Flood, finding.FloodManySources)
 	reordered := v.worst(finding.OutOfOrder)
 	holes, resent := v.worst(finding.Holes), v.worst(finding.Resent)
 	again := v.value(finding.Resent)
 	if reordered != nil && (queue || again > reordered.Value.Value) {
-		reordered = nil // what is sent again stands out of order
+		reordered = nil // retransmissions are out of order
 	}
 	if reordered != nil && (holes == nil || holes.Value.Value < reordered.Value.Value/2) {
 		s := common(reordered, false)
 		because := "nothing is missing"
 		if v.apart(finding.Resent, finding.Holes) {
-			because = "senders take it for loss and send again, although next to nothing is missing"
+			because = "senders take it for loss and retransmit, although almost nothing is missing"
 			resent = nil
 		}
 		v.add(finding.Reordering, s, reordered, because, "parallel paths (ECMP by packet, link aggregation, a policer with several queues) on the way from there")
@@ -484,17 +484,17 @@ func (v *view) losses() {
 		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive: they were lost on the way to this host", "errors and drops of the links from there to here (ethtool -S, the switches' counters)"+suspects)
 	}
 	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
-		resent = nil // senders that lose much repeat more than what is missing
+		resent = nil // senders with many losses also repeat segments that arrived
 	}
 	if resent != nil && v.overtaken(common(resent, true)) {
 		resent = nil
 	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
-		v.add(finding.LossAfter, common(resent, true), resent, "segments that had left here are sent again, and the own queue drops nothing", "errors and drops of the links from here to there"+suspects)
+		v.add(finding.LossAfter, common(resent, true), resent, "segments that left this host are retransmitted, and its own queue drops nothing", "errors and drops of the links from here to there"+suspects)
 	}
 }
 
-// overtaken reports whether what is sent again to a place is sent again too soon: its delay has just risen above what senders wait for.
+// overtaken reports whether retransmissions to a place are spurious: its delay has just risen above the senders' timeout.
 func (v *view) overtaken(place finding.Subject) bool {
 	for _, s := range []finding.Symptom{finding.HandshakeLate, finding.DataLate} {
 		for _, r := range v.by[s] {
@@ -506,11 +506,11 @@ func (v *view) overtaken(place finding.Subject) bool {
 	return false
 }
 
-// leastTimeout is about what senders wait at least until they send again, ns: Linux' smallest retransmission timeout is 200 ms, tail loss probes come after
-// two round trips and a few ms.
+// leastTimeout is about the shortest retransmission timeout of senders, ns: Linux' minimum is 200 ms, tail loss probes are sent after two
+// round trips and a few ms.
 const leastTimeout = 20e6
 
-// value is the largest of a symptom in this window.
+// value is the largest value of a symptom in this window.
 func (v *view) value(s finding.Symptom) (most float64) {
 	for _, r := range v.by[s] {
 		if r.Apart {
@@ -531,10 +531,10 @@ func (v *view) worst(s finding.Symptom) (worst *finding.Reading) {
 	return worst
 }
 
-// dominant is the share of all that makes one network the place.
+// dominant is the share of the total from which one network is the place.
 const dominant = .6
 
-// common is the network that most of a measure is of; the interface where there is none.
+// common is the network with most of a measure; the interface if there is none.
 func common(r *finding.Reading, destination bool) finding.Subject {
 	parts, sum := map[string]float64{}, 0.
 	for _, b := range r.Blames {
@@ -572,7 +572,7 @@ func network(text string) string {
 	return p.String()
 }
 
-// networks of many small hosts.
+// networks handles networks of many small hosts.
 func (v *view) networks() {
 	if v.has(finding.Flood, finding.Scan, finding.UnfairUser, finding.LinkFull, finding.OneDirection) {
 		return
@@ -588,16 +588,16 @@ func (v *view) networks() {
 			continue
 		}
 		named = append(named, p)
-		v.add(finding.HeavyNetwork, r.Subject, r, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst shows what they send to")
+		v.add(finding.HeavyNetwork, r.Subject, r, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst lists their destinations")
 	}
 }
 
-// measuring itself.
+// measuring handles limits of the measurement itself.
 func (v *view) measuring() {
 	attacked := v.has(finding.Flood, finding.FloodManySources, finding.Scan)
 	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed, finding.NotInside: finding.Unparsed} {
 		for _, r := range v.active(symptom) {
-			if attacked && (k == finding.TableTooSmall || symptom == finding.NotInside) { // whoever attacks fills tables, and is answered by ICMP
+			if attacked && (k == finding.TableTooSmall || symptom == finding.NotInside) { // an attack fills tables, and causes ICMP answers
 				continue
 			}
 			v.add(k, r.Subject, r, "", r.Measure.Next)

@@ -24,7 +24,7 @@ func usual(r finding.Reading) finding.Reading {
 	return r
 }
 
-// gone is a reading of something that is not there for n windows.
+// gone is a reading of something that is missing for n windows.
 func gone(r finding.Reading, n int) finding.Reading {
 	r.Gone = n
 	return r
@@ -143,7 +143,7 @@ func handshakes(n int, p50 float64) report.Line {
 			Distributions: []report.Distribution{{Name: "delay_ns", Title: "delay from SYN to SYN-ACK"}}, Tables: []report.Table{t}}}
 }
 
-// A finding begins in the second window of its incident, is told of once, goes on, and ends.
+// A finding starts in the second window of its incident, is reported once, continues, and ends.
 func TestEngine(t *testing.T) {
 	e := New()
 	var told []string
@@ -170,7 +170,7 @@ func TestEngine(t *testing.T) {
 		}
 	}
 	if strings.Join(told, " ") != "begins ends" {
-		t.Errorf("told %v", told)
+		t.Errorf("got %v", told)
 	}
 }
 

@@ -14,38 +14,38 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Engine takes the windows of all algorithms and keeps findings from begin to end. It is safe for concurrent use.
+// Engine reads the windows of all algorithms and tracks findings from start to end. It is safe for concurrent use.
 type Engine struct {
 	mu      sync.Mutex
 	streams *finding.Streams
-	offset  int64 // of the windows' clock to 1970
+	offset  int64 // from the windows' clock to Unix time
 
 	round   []finding.Reading
-	events  map[string]bool    // streams of certain measures whose round was not diagnosed
+	events  map[string]bool    // streams of one-time measures whose round was not diagnosed
 	sources map[string]bool    // of this round
 	known   map[string]*source // of all rounds
 	end     int64              // of the latest window
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
-	unable map[string]int              // sentences of what could not be told -> rounds
-	told   map[string]bool             // ... of this round
+	unable map[string]int              // sentence about a limit of the measurement -> rounds
+	limits map[string]bool             // the same for this round: whether there was traffic
 	idle   map[string]bool             // instances: whether no window had a packet
-	done   int                         // rounds
+	done   int                         // number of rounds
 
-	subjects []string // of the latest round: networks and hosts that it could tell something of
+	subjects []string // of the latest round: networks and hosts that it could judge
 }
 
-// source is whose windows come: an algorithm of an instance.
+// source is an algorithm of an instance, whose windows arrive here.
 type source struct {
 	end, length int64 // of its latest window, ns; the longest one's length
-	missed      int   // rounds in a row that waited for it and went without
+	missed      int   // consecutive rounds that waited for it without success
 }
 
-// New is an engine without a past.
+// New returns an engine without history.
 func New(promises ...finding.Promise) *Engine {
 	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, events: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
-		unable: map[string]int{}, told: map[string]bool{}, idle: map[string]bool{}}
+		unable: map[string]int{}, limits: map[string]bool{}, idle: map[string]bool{}}
 }
 
 // Promise replaces the promises.
@@ -55,14 +55,14 @@ func (e *Engine) Promise(promises []finding.Promise) {
 	e.streams.Promises = promises
 }
 
-// SetClock says how the windows' clock stands to 1970.
+// SetClock sets the offset from the windows' clock to Unix time.
 func (e *Engine) SetClock(c report.Clock) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.offset = c.UnixOffsetNS
 }
 
-// Window is what rules made of a line: all of it that the engine needs.
+// Window is all that the engine needs of a line, after the algorithm's rule was applied.
 type Window struct {
 	Source     string // algorithm, instance, and what it matches
 	Instance   string
@@ -71,7 +71,7 @@ type Window struct {
 	Seen       finding.Seen
 }
 
-// Apply lets an algorithm's rule read a line. It is pure.
+// Apply applies an algorithm's rule to a line. It is pure.
 func Apply(l report.Line) Window {
 	w := Window{Source: l.Algorithm + "\x00" + l.Key(), Instance: l.Place(), Start: l.Window.Start, End: l.Window.End, Packets: l.Packets.Seen}
 	for _, d := range l.Report.Distributions {
@@ -89,11 +89,11 @@ func Apply(l report.Line) Window {
 	return w
 }
 
-// Line takes a window of an algorithm and returns what began or ended. Findings of a round of windows are made when all algorithms have had
-// theirs, or one has its next.
+// Line adds a window of an algorithm and returns the findings that started or ended. A round is diagnosed when all algorithms have
+// delivered their window, or one has delivered its next.
 func (e *Engine) Line(l report.Line) []finding.Finding { return e.Take(Apply(l)) }
 
-// Take is Line for what Apply has made of it.
+// Take is Line for the result of Apply.
 func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,9 +102,9 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	}
 	e.sources[w.Source] = true
 	e.end = max(e.end, w.End+e.offset)
-	e.meet(w)
+	e.due(w)
 	for _, text := range w.Seen.Unable {
-		e.told[text] = e.told[text] || w.Packets > 0 // an interface without traffic is listed as such
+		e.limits[text] = e.limits[text] || w.Packets > 0 // an interface without traffic is reported as such
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
@@ -115,8 +115,8 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	return changed
 }
 
-// meet remembers when a source's next window is due.
-func (e *Engine) meet(w Window) {
+// due records when a source's next window is due.
+func (e *Engine) due(w Window) {
 	s := e.known[w.Source]
 	if s == nil {
 		s = &source{}
@@ -125,11 +125,11 @@ func (e *Engine) meet(w Window) {
 	s.end, s.length, s.missed = w.End+e.offset, max(s.length, w.End-w.Start), 0
 }
 
-// patience is how many of the shortest windows a round waits for a source whose next window is due: windows of sessions that began at different times end up
-// to one apart.
+// patience is how long a round waits for a source whose next window is due, in shortest windows: sessions that started at different times are up to one window
+// apart.
 const patience = 1.5
 
-// lacking are the sources that this round has to wait for: their next window ends with it. Longer windows are not in each round.
+// lacking are the sources whose next window ends with this round, so that it has to wait for them. Longer windows are not in every round.
 func (e *Engine) lacking() (names []string) {
 	shortest := int64(math.MaxInt64)
 	for _, s := range e.known {
@@ -143,7 +143,7 @@ func (e *Engine) lacking() (names []string) {
 	return names
 }
 
-// Flush ends a round without waiting for anybody, at the end of a run.
+// Flush diagnoses the last round without waiting for further windows, at the end of a run.
 func (e *Engine) Flush() []finding.Finding {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,18 +153,18 @@ func (e *Engine) Flush() []finding.Finding {
 	return e.close()
 }
 
-// given is how many rounds in a row lack a source that has ended.
-const given = 2
+// missedRounds is the number of consecutive rounds without a source after which it is taken as ended.
+const missedRounds = 2
 
-// close diagnoses a round. One that lacks a window (an algorithm ended, or the run does) shows half of what others would explain: it begins and ends
-// nothing. A certain measure is reported once, so the next whole round has it as well.
+// close diagnoses a round. If a window is missing (an algorithm or the run has ended), nothing starts or ends, since readings that would explain others are
+// missing. One-time measures of such a round are evaluated in the next complete one.
 func (e *Engine) close() (changed []finding.Finding) {
 	round, lacking := e.round, e.lacking()
 	e.done++
 	e.sources, e.round = map[string]bool{}, nil
 	e.count()
 	for _, name := range lacking {
-		if e.known[name].missed++; e.known[name].missed >= given {
+		if e.known[name].missed++; e.known[name].missed >= missedRounds {
 			delete(e.known, name)
 		}
 	}
@@ -183,9 +183,9 @@ func (e *Engine) close() (changed []finding.Finding) {
 	return e.settle(Diagnose(round))
 }
 
-// count remembers what this round could not show.
+// count counts the sentences about limits of the measurement in this round.
 func (e *Engine) count() {
-	for text, traffic := range e.told {
+	for text, traffic := range e.limits {
 		if !traffic {
 			continue
 		}
@@ -193,16 +193,16 @@ func (e *Engine) count() {
 			clear(e.unable)
 		}
 	}
-	clear(e.told)
+	clear(e.limits)
 }
 
-// settle compares what is there with what goes on.
+// settle compares the findings of a round with the open ones.
 func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 	there := map[string]bool{}
 	for i := range now {
 		f := now[i]
 		key := f.Key()
-		if k, goes := e.leads[f.Lead]; goes && e.open[k] != nil { // the kind of a finding stays as it began
+		if k, goes := e.leads[f.Lead]; goes && e.open[k] != nil { // a finding keeps the kind that it started with
 			key = k
 		}
 		if there[key] {
@@ -210,11 +210,11 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 		}
 		if old := e.open[key]; old != nil {
 			there[key] = true
-			e.goesOn(old, f)
+			e.update(old, f)
 			continue
 		}
 		if !f.Fresh || f.Kind == finding.LossInQueue && e.filled(f.Interface, now) {
-			continue // its cause has gone, and what is left is the memory of the test; or it has its finding
+			continue // its cause has ended, and only the test's memory keeps it active; or it belongs to an open finding
 		}
 		there[key] = true
 		f.State = finding.Begins
@@ -224,8 +224,8 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 	return append(changed, e.ended(there)...)
 }
 
-// filled reports whether the queue of an interface still stands because of the user that was found to fill it: what it drops belongs to that, also while the
-// user's share of it is lower for a window.
+// filled reports whether an open finding already attributes the queue of an interface to a user: drops belong to it, even if the user's share is lower for
+// one window.
 func (e *Engine) filled(iface string, now []finding.Finding) bool {
 	return slices.ContainsFunc(now, func(f finding.Finding) bool {
 		old := e.open[e.leads[f.Lead]]
@@ -233,8 +233,8 @@ func (e *Engine) filled(iface string, now []finding.Finding) bool {
 	})
 }
 
-// goesOn updates a finding: the worst value stays.
-func (e *Engine) goesOn(old *finding.Finding, f finding.Finding) {
+// update updates a finding and keeps the worst value.
+func (e *Engine) update(old *finding.Finding, f finding.Finding) {
 	old.State, old.Seen, old.Windows = finding.GoesOn, max(old.Seen, f.Seen), max(old.Windows, f.Windows)
 	if f.Fresh && f.Harm >= old.Harm {
 		old.Value, old.Expected, old.Harm, old.Because = f.Value, f.Expected, f.Harm, f.Because
@@ -253,7 +253,7 @@ func (e *Engine) ended(there map[string]bool) (changed []finding.Finding) {
 	return changed
 }
 
-// Open are the findings that go on, the gravest first.
+// Open are the open findings, the most severe first.
 func (e *Engine) Open() []finding.Finding {
 	if e == nil {
 		return nil
@@ -268,10 +268,10 @@ func (e *Engine) Open() []finding.Finding {
 	return list
 }
 
-// maxUnable bounds how many sentences are counted.
+// maxUnable bounds the number of counted sentences.
 const maxUnable = 256
 
-// Unable are sentences about what half of the windows or more could not show.
+// Unable are sentences about limits that applied to at least half of the windows.
 func (e *Engine) Unable() (list []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -283,7 +283,7 @@ func (e *Engine) Unable() (list []string) {
 	return list
 }
 
-// Idle are the interfaces without traffic, and how many have some.
+// Idle are the interfaces without traffic, and the number of the others.
 func (e *Engine) Idle() (names []string, busy int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -298,10 +298,10 @@ func (e *Engine) Idle() (names []string, busy int) {
 	return names, busy
 }
 
-// mostSubjects bounds what Subjects lists.
+// mostSubjects bounds the result of Subjects.
 const mostSubjects = 256
 
-// subjects are networks and hosts of whose measures something was expected, each once, the largest networks first.
+// subjects are the networks and hosts with an expectation in this round, each once, the largest networks first.
 func subjects(round []finding.Reading) (list []string) {
 	seen := map[string]bool{}
 	for i := range round {
@@ -322,28 +322,28 @@ func subjects(round []finding.Reading) (list []string) {
 	return list[:min(len(list), mostSubjects)]
 }
 
-// Subjects are the networks and hosts of which the latest round of windows could show that something is wrong.
+// Subjects are the networks and hosts that the latest round could judge.
 func (e *Engine) Subjects() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.subjects
 }
 
-// Rounds is how many rounds of windows were looked at.
+// Rounds is the number of diagnosed rounds.
 func (e *Engine) Rounds() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.done
 }
 
-// Pasts are the streams' pasts in the form of a store, in no more than room bytes; left is how many have no room. Recall gives one back.
+// Pasts are the streams' baselines in the form of a store, in at most room bytes; left is how many did not fit. Recall restores one.
 func (e *Engine) Pasts(room int) (kept map[string][]byte, left int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.streams.Pasts(room)
 }
 
-// Recall gives a stream the past that a store has kept, unless it has one; now is ns since 1970.
+// Recall restores a stream's baseline from a store, unless it has one; now is ns since 1970.
 func (e *Engine) Recall(key string, p *finding.Past, now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

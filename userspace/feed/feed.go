@@ -1,6 +1,6 @@
-// Package feed is the hub: everything that a run says goes to any number of subscribers, each with a queue of its own. A
-// subscriber that does not read loses the oldest of what waits for it, is told how much, and disturbs nobody: whoever measures
-// never waits for whoever draws. A replay, which has all the time there is, may ask to be waited for instead.
+// Package feed is the hub: it publishes all events of a run to any number of subscribers, each with its own queue. A
+// subscriber that does not read loses its oldest events, gets their number, and blocks nothing: measuring
+// never waits for output. A replay, which has no deadline, may wait for subscribers instead.
 package feed
 
 import (
@@ -16,13 +16,13 @@ var ErrClosed = errors.New("feed closed")
 
 // Event is one published item: exactly one field is set.
 type Event struct {
-	Run     *report.Run  // what runs, or what it became
+	Run     *report.Run  // description of the run, also when it changes
 	Line    *report.Line // a finished window of an algorithm
 	Notice  string       // a sentence for the operator
-	Finding *report.Said // a finding begins, or ends
+	Finding *report.Said // a finding that starts or ends
 }
 
-// Hub hands events on. Its zero value is ready; it is safe for concurrent use.
+// Hub publishes events. Its zero value is ready; it is safe for concurrent use.
 type Hub struct {
 	mu     sync.Mutex
 	subs   []*Subscription
@@ -57,7 +57,7 @@ type Options struct {
 // DefaultDepth is enough for some windows of every algorithm.
 const DefaultDepth = 256
 
-// Subscribe adds a reader, who sees what is published from now on.
+// Subscribe adds a subscriber, which gets what is published from now on.
 func (h *Hub) Subscribe(o Options) *Subscription {
 	if o.Depth <= 0 {
 		o.Depth = DefaultDepth
@@ -73,8 +73,8 @@ func (h *Hub) Subscribe(o Options) *Subscription {
 	return s
 }
 
-// Publish hands an event to every subscriber. It waits only for those that asked for it, and only until ctx ends. What an event
-// points to is not changed afterwards by anybody.
+// Publish passes an event to every subscriber. It waits only for those with the option Wait, and only until ctx ends. Nothing changes what an
+// event points to afterwards.
 func (h *Hub) Publish(ctx context.Context, e Event) {
 	for _, s := range h.subscribers() {
 		s.offer(ctx, e)
@@ -87,7 +87,7 @@ func (h *Hub) subscribers() []*Subscription {
 	return append([]*Subscription(nil), h.subs...)
 }
 
-// Close ends the feed: subscribers read what waits for them, then ErrClosed.
+// Close ends the feed: subscribers read their queued events, then ErrClosed.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -99,7 +99,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// Reader is a subscriber as it stands.
+// Reader is the state of a subscriber.
 type Reader struct {
 	Name   string
 	Queued int
@@ -156,7 +156,7 @@ func (s *Subscription) drop() {
 	}
 }
 
-// dropOldest keeps the last description of the run: without it nothing that follows can be read.
+// dropOldest keeps the last description of the run, which is needed to read what follows.
 func (s *Subscription) dropOldest() {
 	at := 0
 	if s.queue[0].Run != nil && !s.runAfter(0) && len(s.queue) > 1 {
@@ -176,7 +176,7 @@ func (s *Subscription) runAfter(i int) bool {
 	return false
 }
 
-// Next returns the oldest event that waits, and how many were lost before it; it blocks until there is one, ctx ends, or the feed is
+// Next returns the oldest queued event, and how many were lost before it; it blocks until there is one, ctx ends, or the feed is
 // closed (ErrClosed).
 func (s *Subscription) Next(ctx context.Context) (e Event, missed uint64, err error) {
 	for {
@@ -214,7 +214,7 @@ func (s *Subscription) Missed() uint64 {
 	return s.total
 }
 
-// Leave ends the subscription; what waited for it is gone.
+// Leave ends the subscription; queued events are dropped.
 func (s *Subscription) Leave() {
 	s.hub.without(s)
 	s.mu.Lock()

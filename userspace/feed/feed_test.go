@@ -13,7 +13,7 @@ import (
 
 func line(n int) Event { return Event{Line: &report.Line{Window: report.Window{Number: n}}} }
 
-// Whoever reads gets everything in order; whoever does not loses the oldest, and is told how many.
+// A subscriber that reads gets everything in order; one that does not loses the oldest, and gets their number.
 func TestASlowReaderLosesForItself(t *testing.T) {
 	var h Hub
 	quick, slow := h.Subscribe(Options{Depth: 100}), h.Subscribe(Options{Name: "slow", Depth: 3})
@@ -37,7 +37,7 @@ func TestASlowReaderLosesForItself(t *testing.T) {
 		}
 	}
 	if _, _, err := slow.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("behind the end: %v", err)
+		t.Errorf("after the end: %v", err)
 	}
 	if slow.Missed() != 48 {
 		t.Errorf("%d missed in all", slow.Missed())
@@ -64,7 +64,7 @@ func TestWait(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for n := range 5 {
-		h.Publish(ended, line(n)) // the reader is gone, and so is the time to wait
+		h.Publish(ended, line(n)) // the reader has left, and the timeout has passed
 	}
 	if s.Missed() != 3 {
 		t.Errorf("%d missed", s.Missed())
@@ -86,11 +86,11 @@ func TestLeaveEndsAWait(t *testing.T) {
 		t.Errorf("after leaving: %v", err)
 	}
 	if late := func() error { h.Close(); _, _, err := h.Subscribe(Options{}).Next(t.Context()); return err }(); !errors.Is(late, ErrClosed) {
-		t.Errorf("subscribed behind the end: %v", late)
+		t.Errorf("subscribed after the end: %v", late)
 	}
 }
 
-// Many publishers, many readers that come, read and leave: every reader's events and losses add up to what was published.
+// Many publishers, many readers that join, read and leave: every reader's events and losses add up to what was published.
 func TestNothingIsLostUnseen(t *testing.T) {
 	var h Hub
 	const publishers, each = 4, 500

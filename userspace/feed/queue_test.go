@@ -85,11 +85,11 @@ func TestNextGivesUp(t *testing.T) {
 	}
 	h.Publish(t.Context(), line(2))
 	if _, missed, _ := s.Next(t.Context()); missed != 0 || s.Missed() != 1 {
-		t.Errorf("what was missed is told again: %d, %d in all", missed, s.Missed())
+		t.Errorf("what was missed is reported again: %d, %d in all", missed, s.Missed())
 	}
 }
 
-// What was missed behind the last event is told with the end.
+// Events missed after the last one are reported with the end.
 func TestMissedAtTheEnd(t *testing.T) {
 	var h Hub
 	s := h.Subscribe(Options{Depth: 2})
@@ -106,6 +106,6 @@ func TestMissedAtTheEnd(t *testing.T) {
 	h.Close()
 	h.Publish(t.Context(), line(2))
 	if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("behind the end: %v", err)
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 // combiner weighs the fridges' estimates for one bin.
 type combiner func(bin int, sums []delay.Sums) []float64
 
-// combiner for spectra whose bin stands for delays around delayOf(bin), in ns.
+// combiner for spectra whose bin is delays around delayOf(bin), in ns.
 func (c *config) combiner(r *rates, delayOf func(bin int) float64) combiner {
 	weights := make([]float64, len(c.parts))
 	switch c.combine {

@@ -123,7 +123,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestGroupOrder: who breaks the agreement comes first, slowest first among equals, others like anybody.
+// TestGroupOrder: groups that break the agreement are first, slowest first among equals, then the others.
 func TestGroupOrder(t *testing.T) {
 	c := configOf(t, map[string]string{"group": "dport", "sla": "50ms@95%"})
 	row := func(name, verdict string, low float64) groupRow {
@@ -169,7 +169,7 @@ func TestGapsAreCentred(t *testing.T) {
 	}
 }
 
-// The samples of an octave say how many times faster requests came than the rate of the window, if there are ten of them and they survived something.
+// The samples of an octave show how many times faster requests arrived than the rate of the window, if there are ten of them and they survived something.
 func TestFaster(t *testing.T) {
 	e := &estimator{config: configOf(t, map[string]string{"fridges": "1024@1/2"})}
 	e.rates = newRates(e.parts)

@@ -48,7 +48,7 @@ const (
 	keyIPv6  = 6
 )
 
-// untagged stands for the VLAN ID of untagged packets.
+// untagged replaces the VLAN ID of untagged packets.
 const untagged = 4096
 
 // key of a sample's group, as group_key of bpf/fridge/fridge.bpf.c computes it. reverse: the request had the direction opposite

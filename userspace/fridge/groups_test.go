@@ -62,14 +62,14 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	if first, second := table.Rows[0][0], table.Rows[1][0]; first != "1006" || second != "1005" {
-		t.Errorf("the worst come first: %v, %v", first, second)
+		t.Errorf("the worst are not first: %v, %v", first, second)
 	}
 	if d := find(t, l.Report, "delay_ns"); math.Abs(d.Count/60_000-1) > 0.03 {
 		t.Errorf("all groups together: %g of 60000", d.Count)
 	}
 }
 
-// TestGroupsFull: groups that find their row taken are counted under others, and the report says so.
+// TestGroupsFull: groups that find their row taken are counted under others, and the report states it.
 func TestGroupsFull(t *testing.T) {
 	set := map[string]string{"fridges": "65536@1", "group": "src/32", "rows": "8"}
 	l := trial{set: set, model: inTime(services(3000)), seed: 5}.last(t)
@@ -86,7 +86,7 @@ func TestGroupsFull(t *testing.T) {
 	}
 }
 
-// TestGroupsByWindow: rows belong to whoever comes first in a window, so another window's groups get the same rows.
+// TestGroupsByWindow: the first group in a window owns a row, so another window's groups get the same rows.
 func TestGroupsByWindow(t *testing.T) {
 	var packets []packet.Packet
 	for w := range 4 {

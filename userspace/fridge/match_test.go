@@ -68,7 +68,7 @@ func echoChatter(rng *rand.Rand, p *packet.Packet) {
 	}
 }
 
-// TestAgainstOracle: with room for everybody the data plane's samples are the oracle's, rule by rule, exactly.
+// TestAgainstOracle: with enough entries the data plane's samples are the oracle's, rule by rule, exactly.
 func TestAgainstOracle(t *testing.T) {
 	const syn, ack, fin, rst = packet.SYN, packet.ACK, packet.FIN, packet.RST
 	opening := tcpChatter(syn, syn|ack, ack, ack, syn|0xc0, ack|fin)
@@ -114,7 +114,7 @@ func compareExactly(t *testing.T, c trial) {
 		if truth.Count < 50 {
 			t.Errorf("%s: only %g samples", truth.Name, truth.Count)
 		}
-		// A few flows that come back again and again insert into the same slots, which counts as surviving.
+		// A few flows that repeatedly insert into the same slots, which counts as surviving.
 		if math.Abs(d.Count/truth.Count-1) > 0.03 {
 			t.Errorf("%s: %g estimated, %g in truth", truth.Name, d.Count, truth.Count)
 		}
@@ -146,7 +146,7 @@ func compareGroups(t *testing.T, got, want [][]any) {
 	}
 }
 
-// TestExamples: what the documentation shows loads as it stands, and measures.
+// TestExamples: the examples in the documentation load unchanged, and measure.
 func TestExamples(t *testing.T) {
 	for _, set := range []map[string]string{
 		{"fridges": "32768@1/2,32768@1/64"},

@@ -78,7 +78,7 @@ func TestPartsRefused(t *testing.T) {
 		}
 	}
 	if _, err := parseParts("64@1,64"); !errors.Is(err, errFridges) {
-		t.Errorf("the error does not tell the syntax: %v", err)
+		t.Errorf("the error does not state the syntax: %v", err)
 	}
 }
 

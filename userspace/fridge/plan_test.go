@@ -101,7 +101,7 @@ func TestPlanRefused(t *testing.T) {
 	}
 }
 
-// TestPlanAdvised: what the least memory is said to be is enough.
+// TestPlanAdvised: the stated minimum of memory suffices.
 func TestPlanLeast(t *testing.T) {
 	set := map[string]string{"legs": "false", "correction": "table", "resolution": "4"}
 	if _, err := planFor(t, 1e6, time.Second, 16<<10, set, map[string]string{"cpus": "2"}); err != nil {
@@ -138,7 +138,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// What a plan says to type is what it has planned: settings of an algorithm, in numbers that it takes.
+// The command in a plan sets what was planned: settings of an algorithm, in accepted numbers.
 func TestPlanSettings(t *testing.T) {
 	b, err := planFor(t, 1e6, 4*time.Second, 1<<20, map[string]string{"resolution": "8"}, nil)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestPlanHolds(t *testing.T) {
 	}
 	// Over 24 seeds the two agreed to 12 %; with few of them the mean of the squares is within a factor of 3.
 	if ratios > 3 || ratios < 1.0/3 {
-		t.Errorf("the squared errors are %.2f of what the plan says", ratios)
+		t.Errorf("the squared errors are %.2f of the plan's", ratios)
 	}
 }
 

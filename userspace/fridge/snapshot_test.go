@@ -123,7 +123,7 @@ func TestMergedGroups(t *testing.T) {
 	}
 }
 
-// What windows before say is in the snapshot, and the same registers mean more delay behind busy ones.
+// Results of earlier windows are in the snapshot, and the same registers mean more delay after busy ones.
 func TestPastIsInTheSnapshot(t *testing.T) {
 	set := map[string]string{"counter": "inferred", "legs": "false", "fridges": "256@1"}
 	quiet, busy := counted(t, set, 10, 100, 3e9), counted(t, set, 10, 100, 3e9)
@@ -131,7 +131,7 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 	p.add(4e9, []uint64{4000, 0, 0, 0}, make([]uint64, len(p.gaps)))
 	p.into(busy, []uint64{1})
 	if a, b := delayOf(t, quiet).Count, delayOf(t, busy).Count; b < 1.5*a {
-		t.Errorf("%g behind a quiet window, %g behind a busy one", a, b)
+		t.Errorf("%g after a quiet window, %g after a busy one", a, b)
 	}
 	other := counted(t, set, 1, 1)
 	other.Params["fridges"] = "512@1"
@@ -167,7 +167,7 @@ func TestIdleWindowsAreEqual(t *testing.T) {
 	}
 }
 
-// Windows before this one are as many as are kept, and have a length.
+// The number of earlier windows is bounded, and they have a length.
 func TestEdges(t *testing.T) {
 	s := counted(t, nil, 50, 160, 1e6, 2e6)
 	p := newPast(1)

@@ -22,7 +22,7 @@ func TestRules(t *testing.T) {
 		list := rules(p.Factor())
 		for _, r := range list {
 			if uint64(r.low) != next {
-				t.Fatalf("%s: a rule begins at %d, the one before ends at %d", p, r.low, next)
+				t.Fatalf("%s: a rule starts at %d, the one before ends at %d", p, r.low, next)
 			}
 			if r.size&(r.size-1) != 0 || r.low%r.size != 0 {
 				t.Fatalf("%s: %d+%d is no prefix", p, r.low, r.size)

@@ -55,12 +55,12 @@ func exchange(receivers, rounds int) (list []packet.Packet) {
 }
 
 // TestZeroWindows: the program counts the ACKs that close a window, by the host that sends them, exactly as the oracle does; those of SYN, FIN and of segments with
-// data are no news of a receiver.
+// data do not report a receiver.
 func TestZeroWindows(t *testing.T) {
 	testutil.NeedRoot(t)
 	const receivers, rounds = 5, 40
 	packets := exchange(receivers, rounds)
-	shut := netip.AddrFrom4([4]byte{10, 0, 9, 1}) // the first: nobody else has its row
+	shut := netip.AddrFrom4([4]byte{10, 0, 9, 1}) // the first: the row is free
 	closes := func(n int) bool { return packets[n].Src == shut || packets[n].Payload > 0 }
 	for _, set := range []map[string]string{{"match": "tcp-data", "group": "dst/32", "rows": "64"}, {"match": "tcp-data"}, {"match": "tcp-timestamp"}} {
 		var line report.Line

@@ -1,4 +1,4 @@
-// Package gathered merges the findings of many hosts on the same cause, by kind and subject, into one, which a coordinator publishes as its own.
+// Package gathered merges the findings of many hosts with the same cause, by kind and subject, into one, which a coordinator publishes.
 package gathered
 
 import (
@@ -18,7 +18,7 @@ import (
 const (
 	// stale: a host that has been silent for this long has no findings. Agents send theirs every 20 s.
 	stale = 70 * time.Second
-	// settle is how long a finding waits for other hosts before it begins: their windows end within a second, and agents look every 2 s.
+	// settle is how long a finding waits for other hosts before it starts: their windows end within a second, and agents evaluate every 2 s.
 	settle = 5 * time.Second
 )
 
@@ -26,9 +26,9 @@ const (
 const (
 	mostHosts  = 1 << 17
 	mostJoined = 1024 // findings of all hosts together
-	mostText   = 1024 // bytes of a sentence's part
+	mostText   = 1024 // bytes of a part of a sentence
 	mostName   = 256
-	mostNames  = 5 // hosts that a sentence names
+	mostNames  = 5 // hosts named in a sentence
 )
 
 // Gatherer holds the findings of hosts. It is safe for concurrent use.
@@ -39,8 +39,8 @@ type Gatherer struct {
 	mu    sync.Mutex
 	hosts map[string]*host
 	own   []finding.Finding
-	first map[string]time.Time // of keys that are there: since when
-	begun map[string]int64     // ... and when they began, which IDs hold
+	first map[string]time.Time // of current keys: time of their first appearance
+	begun map[string]int64     // ... and of their start, which IDs contain
 }
 
 type host struct {
@@ -54,8 +54,8 @@ func New() *Gatherer {
 	return &Gatherer{hosts: map[string]*host{}, first: map[string]time.Time{}, begun: map[string]int64{}}
 }
 
-// Put replaces what a host has found, and of which networks and hosts it could find something. What does not fit a bound is cut: a host is not believed to have
-// written no more than an agent does.
+// Put replaces a host's findings, and the networks and hosts that it could judge. Everything is cut to its bounds: a host is not trusted to send
+// only what an agent does.
 func (g *Gatherer) Put(name string, findings []finding.Finding, subjects []string, now time.Time) {
 	h := &host{at: now}
 	for _, f := range findings {
@@ -74,7 +74,7 @@ func (g *Gatherer) Put(name string, findings []finding.Finding, subjects []strin
 	g.hosts[name] = h
 }
 
-// bounded cuts a host's finding to the sizes that an agent writes.
+// bounded cuts a host's finding to the sizes of an agent's.
 func bounded(f finding.Finding, now time.Time) finding.Finding {
 	for _, text := range []*string{&f.Because, &f.Next, &f.What} {
 		*text = cut(*text, mostText)
@@ -96,14 +96,14 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "")
 }
 
-// Own replaces what the coordinator has found in windows of all hosts together.
+// Own replaces the coordinator's own findings in merged windows.
 func (g *Gatherer) Own(findings []finding.Finding) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.own = slices.Clone(findings)
 }
 
-// Forget everything: another coordinator leads.
+// Forget drops everything: another coordinator leads.
 func (g *Gatherer) Forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +119,7 @@ type seen struct {
 	*finding.Finding
 }
 
-// local are the types of subjects that are another thing on every host.
+// local are the types of subjects that differ between hosts.
 func local(s finding.Subject) bool {
 	switch s.Type {
 	case finding.Interface, finding.Queue, finding.Link, finding.Instance, finding.Slice, finding.Domain:
@@ -128,7 +128,7 @@ func local(s finding.Subject) bool {
 	return false
 }
 
-// Open are the findings that go on, those of one cause as one, the gravest first.
+// Open are the active findings, those of one cause as one, the most severe first.
 func (g *Gatherer) Open(now time.Time) []finding.Finding {
 	list := g.open(now)
 	if g.Links != nil { // without the lock: the owner of the paths has one of its own
@@ -167,7 +167,7 @@ func (g *Gatherer) open(now time.Time) []finding.Finding {
 	return list[:min(len(list), mostJoined)]
 }
 
-// groups are what is seen of the same, by the key of the finding that it will be.
+// groups are the findings of the same subject, by the key of the merged finding.
 func (g *Gatherer) groups() map[string][]seen {
 	groups := map[string][]seen{}
 	for name, h := range g.hosts {
@@ -186,7 +186,7 @@ func (g *Gatherer) groups() map[string][]seen {
 	return contained(groups)
 }
 
-// contained puts what is found of a part of a network to what is found of the whole.
+// contained adds the findings of a part of a network to those of the whole.
 func contained(groups map[string][]seen) map[string][]seen {
 	type network struct {
 		key string
@@ -216,7 +216,7 @@ func contained(groups map[string][]seen) map[string][]seen {
 	return groups
 }
 
-// prefixOf is a network or a host; invalid where a name is neither.
+// prefixOf is a network or a host; invalid if a name is neither.
 func prefixOf(name string) netip.Prefix {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		return p.Masked()
@@ -230,7 +230,7 @@ func prefixOf(name string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// one finding of all that is seen of it: the worst value, the earliest begin, and who sees it of those who could.
+// one merges a group: the worst value, the earliest start, and the hosts that see it of those that could.
 func (g *Gatherer) one(key string, list []seen) finding.Finding {
 	slices.SortFunc(list, func(a, b seen) int { return cmp.Or(finding.Worse(a.Finding, b.Finding), cmp.Compare(a.host, b.host)) })
 	f := *list[0].Finding
@@ -251,7 +251,7 @@ func (g *Gatherer) one(key string, list []seen) finding.Finding {
 	interfaces = slices.Compact(interfaces)
 	f.Interface = strings.Join(interfaces[:min(len(interfaces), mostNames)], ",")
 	if local(f.Subject) {
-		f.Hosts = nil // its name has it
+		f.Hosts = nil // its name contains the host
 	} else if len(f.Hosts) > 0 {
 		f.Known = g.could(f.Subject, f.Hosts)
 		f.Because = g.who(f)
@@ -264,7 +264,7 @@ func (g *Gatherer) one(key string, list []seen) finding.Finding {
 	return f
 }
 
-// widest is the largest network among the subjects; "" where they are none.
+// widest is the largest network among the subjects; "" if they are not networks.
 func widest(list []seen) (s finding.Subject) {
 	bits := 129
 	for _, one := range list {
@@ -275,7 +275,7 @@ func widest(list []seen) (s finding.Subject) {
 	return s
 }
 
-// could is how many hosts could have found the same: those that have, and those whose windows have something of the network. Of what is no network, all.
+// could is how many hosts could have found the same: those that have, and those whose windows include the network. Of other subjects, all.
 func (g *Gatherer) could(s finding.Subject, hosts []string) int {
 	return len(hosts) + len(g.others(s, hosts))
 }

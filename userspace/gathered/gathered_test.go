@@ -17,7 +17,7 @@ func found(k finding.Kind, typ, name string, harm float64) finding.Finding {
 		Because: "SYN-ACKs are late"}
 }
 
-// settled are the findings once nobody is waited for.
+// settled are the findings after the wait for other hosts.
 func settled(g *Gatherer) []finding.Finding {
 	g.Open(start)
 	return g.Open(start.Add(settle))
@@ -75,8 +75,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// A finding keeps its ID while hosts come and go, and is over when the last host says so, or when it has said nothing for long.
-func TestGoesOn(t *testing.T) {
+// A finding keeps its ID while hosts join and leave, and ends when the last host ends it, or has sent nothing for long.
+func TestContinues(t *testing.T) {
 	g, one := New(), []finding.Finding{found(finding.DNSSlow, finding.Host, "10.9.0.1", 9)}
 	g.Put("a", one, nil, start)
 	id := settled(g)[0].ID
@@ -94,7 +94,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// What a host says is cut to what an agent could have said: it cannot raise a severity, close a finding, set a begin in the future, or name hosts and links.
+// A host's findings are limited to what an agent could send: it cannot raise a severity, close a finding, set a start in the future, or name hosts and links.
 func TestHostile(t *testing.T) {
 	g := New()
 	f := found(finding.Reordering, finding.Prefix, strings.Repeat("9", 10_000), 1)

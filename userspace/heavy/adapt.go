@@ -13,7 +13,7 @@ import (
 
 const mostInitial = 1_000_000
 
-// configureStarts gives both banks the initial value to begin with.
+// configureStarts sets the first initial value of both banks.
 func (w *Ways) configureStarts(spec *ebpf.CollectionSpec) error {
 	starts := spec.Maps["ways_starts"]
 	if starts == nil {
@@ -66,8 +66,8 @@ func (w *Ways) Adapt(bank int, t *Table, passes, wanted, unit float64) error {
 	return w.start(bank, uint64(next*unit))
 }
 
-// nextInitial: packets without an entry take one from v to v + 1 by one in v + 1, so u of them an entry take it from initial
-// to sqrt(initial^2 + 2 u), by as many second passes as lie between. passes tells u, and wanted the initial value.
+// nextInitial: packets without an entry change one from v to v + 1 by one in v + 1, so u of them per entry change it from initial
+// to sqrt(initial^2 + 2 u), with as many second passes as the difference. passes returns u, and wanted the initial value.
 func nextInitial(passes, wanted, initial, least float64) float64 {
 	twice := (passes+initial)*(passes+initial) - initial*initial
 	if wanted <= 0 {

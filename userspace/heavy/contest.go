@@ -14,7 +14,7 @@ type contest struct {
 	start   float64   // value of an empty entry
 }
 
-// The parts that a window, and rivals by their weight, are cut into.
+// The number of steps of a window, and of rivals by their weight.
 const (
 	contestSteps  = 32
 	contestRivals = 16
@@ -23,14 +23,14 @@ const (
 // absent is the share of flows of a size that may be without an entry, at the size that is reported as the bound.
 const absent = 0.05
 
-// UnseenAmong is what Table.Unseen is to be where so many units of flows without an entry went by, which take entries from those that
+// UnseenAmong is the value of Table.Unseen if so many units of flows without an entry passed, which take entries from those that
 // have one.
 //
 // A flow of x units, evenly spread, finds a rival of value sqrt(i^2 + (r^2 - i^2) s) at the part s of the window, i being the
 // initial value: by one packet in v + 1 an entry goes from v to v + 1, so that its square grows with time. A unit gets the entry
 // with 1 over that value and one. From then on the entry has c, which grows with the flow's own units; so many units of others
 // look at it in a window as come to one entry of a way, and one of them takes it with 1/(c + 1) if its other entry is not
-// smaller: if that of a way's entries drawn at random, as they are at the end and grown like that too, is c or more. A flow that
+// smaller: if that of a randomly drawn entry of a way, as they are at the end and grown like that too, is c or more. A flow that
 // has lost its entry starts over.
 func (w *Ways) UnseenAmong(unmatched float64) float64 {
 	c := &w.contest
@@ -60,7 +60,7 @@ func (w *Ways) UnseenAmong(unmatched float64) float64 {
 
 func (c *contest) sort() { slices.Sort(c.values) }
 
-// typical are rivals that stand for the same share of all.
+// typical are rivals that represent equal shares of all.
 func (c *contest) typical() (list []float64) {
 	sorted, sum := slices.SortedFunc(slices.Values(c.rivals), func(a, b rival) int { return cmp.Compare(a.value, b.value) }), 0.0
 	for _, r := range sorted {
@@ -77,7 +77,7 @@ func (c *contest) typical() (list []float64) {
 
 // without is the share of flows of x units and a rival r that have no entry at the end.
 func (c *contest) without(x, r, looks float64) float64 {
-	type cohort struct{ share, count float64 } // those that got the entry in one step, and what it has
+	type cohort struct{ share, count float64 } // those that got the entry in one step, and its count
 	var in [contestSteps]cohort
 	out, step := 1.0, x/contestSteps
 	for k := range contestSteps {
@@ -96,7 +96,7 @@ func (c *contest) without(x, r, looks float64) float64 {
 	return out
 }
 
-// above is the share of single entries with a value or more.
+// above is the share of single entries with at least a value.
 func (c *contest) above(value float64) float64 {
 	at, _ := slices.BinarySearch(c.values, value)
 	return 1 - float64(at)/float64(len(c.values))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Of the flows that have as many packets as is told, and up to half more, 95 of 100 have an entry at the end, those included that had one
+// Of the flows with the stated number of packets, and up to half more, 95 of 100 have an entry at the end, those included that had one
 // and lost it: an exact model of two ways, whose tables are full, crowded, and begin with another value than 1.
 func TestUnseenAmong(t *testing.T) {
 	for _, c := range []struct {

@@ -3,14 +3,14 @@ package heavy
 import "math"
 
 // Entries record in the upper bits of their counters the value at which they were taken (bpf/include/ways.h): the part of the
-// estimate that stands for the flow's earlier packets, whose number is random.
+// estimate for the flow's earlier packets, whose number is random.
 
 const (
 	noteAt    = 54
 	countMask = 1<<noteAt - 1
 )
 
-// split is a counter's word: what is stored, and the value at admission, the empty Guess where none is noted.
+// split returns the parts of a counter's word: the count, and the value at admission; an empty Guess if none is recorded.
 func (w *Ways) split(word uint64) (stored uint64, note Guess) {
 	if !w.Noted {
 		return word, Guess{}
@@ -20,16 +20,16 @@ func (w *Ways) split(word uint64) (stored uint64, note Guess) {
 	if e <= 4 {
 		return word & countMask, admitted(float64(m>>(4-e)), float64(m>>(4-e)))
 	}
-	return word & countMask, admitted(math.Ldexp(float64(m)+.5, e-4), math.Ldexp(float64(m+1), e-4)-1) // the middle of what it may be
+	return word & countMask, admitted(math.Ldexp(float64(m)+.5, e-4), math.Ldexp(float64(m+1), e-4)-1) // the middle of its range
 }
 
 // Guess is the part of an estimate that was set at admission, over all CPUs.
 type Guess struct {
-	Mean       float64 // of it; what was really sent by then is as much on average
-	most       float64 // ... if notes were cut off as far as can be
+	Mean       float64 // the number of packets sent by then is the same on average
+	most       float64 // ... if notes were truncated by the maximum
 	variance   float64
 	admissions int
-	// of the one admission that there is, or of the last: ends of its middle 95 %
+	// of the only or the last admission: ends of its middle 95 %
 	low, high float64
 }
 
@@ -44,15 +44,15 @@ func admitted(value, most float64) Guess {
 	if value > 1 {
 		rate := -math.Log1p(-1 / value)
 		g.low, g.high = max(1, math.Ceil(exponentialLow/rate)), math.Ceil(exponentialHigh/rate)
-		if g.low == 1 { // nothing lies below
+		if g.low == 1 { // nothing is below
 			g.high = math.Ceil(exponentialFirst / rate)
 		}
 	}
 	return g
 }
 
-// Unnoted is the guess of an estimate whose admission is not known: it was no more than the estimate, and on average no more than
-// what others compete with now. All of it may be a guess.
+// Unnoted is the guess of an estimate without a recorded admission: it was no more than the estimate, and on average no more than
+// the counters that others compete with now. All of it may be a guess.
 func Unnoted(estimate, smallest float64) Guess { return admitted(min(estimate, smallest), estimate) }
 
 // plus adds another admission.
@@ -89,7 +89,7 @@ func (g Guess) Counted(estimate float64) float64 {
 	return max(0, estimate-g.most+float64(g.admissions))
 }
 
-// Bounds are the counted part, and the upper end of the interval. They are used where little is known of a flow's admission.
+// Bounds are the counted part, and the upper end of the interval. They are used if little is known about a flow's admission.
 func (g Guess) Bounds(estimate float64) (least, most float64) {
 	_, high := g.Interval(estimate)
 	return g.Counted(estimate), high
@@ -98,8 +98,8 @@ func (g Guess) Bounds(estimate float64) (least, most float64) {
 // Doubtful: less than half of an estimate was counted, so the flow may have less than half of it.
 func (g Guess) Doubtful(estimate float64) bool { return 2*g.Counted(estimate) < estimate }
 
-// Interval holds the truth in 95 % of all cases. Of small flows that have had luck there may be any number, so what is doubtful has
-// what was counted for its lower end.
+// Interval contains the truth in 95 % of all cases. The number of small, lucky flows is unknown, so a doubtful estimate has
+// the counted part as its lower end.
 func (g Guess) Interval(estimate float64) (low, high float64) {
 	low, high = estimate-g.Mean+g.low, estimate-g.Mean+g.high
 	if g.Doubtful(estimate) {

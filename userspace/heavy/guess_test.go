@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A note tells the value of an admission to 1/32, small ones exactly.
+// A note contains the value of an admission to 1/32, small ones exactly.
 func TestNotes(t *testing.T) {
 	w := &Ways{Noted: true}
 	for _, value := range []uint64{1, 2, 3, 7, 8, 15, 16, 31, 100, 1001, 1 << 20, 3<<40 + 5} {
@@ -58,7 +58,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// The initial value that nextInitial finds leads to as many second passes as are wanted, when the same traffic comes again.
+// The initial value that nextInitial finds leads to the desired number of second passes if the same traffic repeats.
 func TestNextInitial(t *testing.T) {
 	passes := func(packets, initial float64) float64 { return math.Sqrt(initial*initial+2*packets) - initial } // of an entry
 	for _, packets := range []float64{10, 1000, 1e6} {

@@ -14,7 +14,7 @@ func flow(src, dst string) packet.Packet {
 		SrcPort: 1234, DstPort: 443, Proto: 6}
 }
 
-// TestKeysNameFlows: what a key says is what the packet had, for every kind and family.
+// TestKeysNameFlows: a key contains the packet's fields, for every kind and family.
 func TestKeysNameFlows(t *testing.T) {
 	for _, kind := range KindNames {
 		fields, err := ParseKind(kind)

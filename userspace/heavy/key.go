@@ -44,21 +44,21 @@ const (
 // KeyWords is the length of the longest key.
 const KeyWords = 5
 
-// Key is a flow's key as the data plane keeps it. Words that the family does not use are zero.
+// Key is a flow's key in the form of the data plane. Words that the family does not use are zero.
 type Key [KeyWords]uint64
 
 // Spec defines the key of a packet.
 type Spec struct {
 	Fields Fields
 	Family Family
-	Tagged bool // keep the tag word also where it could be left out: an algorithm writes into it
+	Tagged bool // store the tag word even if it could be omitted: an algorithm writes to it
 }
 
 // Bits of the tag word.
 const (
 	tagSet   = 1 << 0
 	tagIPv6  = 1 << 1
-	tagLevel = 8 // lowest bit of what an algorithm adds
+	tagLevel = 8 // lowest bit for an algorithm's own use
 )
 
 var kinds = map[string]Fields{
@@ -188,7 +188,7 @@ func halves(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-// Clean clears the words after those that the key's family uses: an entry that another flow takes over keeps old ones.
+// Clean clears the words after those of the key's family: an entry that changes its flow keeps old ones.
 func (s Spec) Clean(k Key) Key {
 	used := s.Words()
 	if s.IsV4(k) {
@@ -213,7 +213,7 @@ func (s Spec) tagOf(k Key) uint64 {
 	return k[1]
 }
 
-// Addrs are the addresses of a key; what it does not have is not valid.
+// Addrs are the addresses of a key; missing ones are not valid.
 func (s Spec) Addrs(k Key) (src, dst netip.Addr) {
 	if s.IsV4(k) {
 		return s.valid(addr4(k[0]>>32), addr4(k[0]))

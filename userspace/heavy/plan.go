@@ -60,13 +60,13 @@ func (w *Ways) passes(packets float64) float64 {
 }
 
 // plannedUnseen is UnseenAmong for a window of so many packets of flows without an entry, at whose end every entry has the same value: on
-// one CPU, and as if nobody was heavy.
+// one CPU, and without heavy flows.
 func (w *Ways) plannedUnseen(packets, value float64) float64 {
 	w.contest = contest{rivals: []rival{{value, 1}}, values: []float64{value}, entries: w.Entries / w.Count, start: float64(w.Initial)}
 	return w.UnseenAmong(packets)
 }
 
-// Plan gives the ways as many entries as the memory holds, a power of two each. levels is what counts are multiplied by: 1, or
+// Plan gives the ways as many entries as the memory allows, a power of two each. levels is the factor of counts: 1, or
 // the levels that a packet's prefix is drawn from.
 func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
 	record := int64(8*(w.Words+1)) * 2 * int64(l.CPUs) // two banks

@@ -36,12 +36,12 @@ func within(inner, outer netip.Prefix) bool {
 	return inner.Bits() >= outer.Bits() && outer.Contains(inner.Addr())
 }
 
-// Within reports whether p is outer or below it.
+// Within reports whether p is equal to outer or below it.
 func (p Prefix) Within(outer Prefix) bool {
 	return within(p.Src, outer.Src) && within(p.Dst, outer.Dst)
 }
 
-// common is the largest node below both (their greatest lower bound); false when they have nothing in common.
+// common is the largest node below both (their greatest lower bound); false if they have nothing in common.
 func (p Prefix) common(o Prefix) (Prefix, bool) {
 	src, ok := narrower(p.Src, o.Src)
 	if !ok {
@@ -72,8 +72,8 @@ type Heavy struct {
 }
 
 // Hierarchical returns the prefixes whose conditioned count reaches the threshold: from the longest prefixes up, a parent
-// counts for what its heavy descendants do not explain (Cormode et al.; Mitzenmacher, Steinke, Thaler; section 3.4). In two
-// dimensions what two of them have in common would be taken off twice and is put back.
+// counts what its heavy descendants do not explain (Cormode et al.; Mitzenmacher, Steinke, Thaler; section 3.4). In two
+// dimensions the common part of two descendants would be subtracted twice and is added again.
 func Hierarchical(counts map[Prefix]float64, threshold float64) []Heavy {
 	nodes := make([]Prefix, 0, len(counts))
 	for p, n := range counts {
@@ -104,7 +104,7 @@ func conditioned(counts map[Prefix]float64, found []Heavy, p Prefix) float64 {
 	return left
 }
 
-// Parts of a conditioned count: what is taken off all of the prefix, and what is put back.
+// Parts of a conditioned count: what is subtracted from the prefix's total, and what is added again.
 func Parts(found []Heavy, p Prefix) (minus, plus []Prefix) {
 	minus = closestBelow(found, p)
 	for i, h := range minus {
@@ -117,12 +117,12 @@ func Parts(found []Heavy, p Prefix) (minus, plus []Prefix) {
 	return minus, plus
 }
 
-// Given is a prefix's count, conditioned on heavy prefixes that are given.
+// Given is a prefix's count, conditioned on given heavy prefixes.
 func Given(counts map[Prefix]float64, found []Heavy, p Prefix) Heavy {
 	return Heavy{p, counts[p], conditioned(counts, found, p)}
 }
 
-// closestBelow are the heavy descendants of p that lie below no other of its heavy descendants.
+// closestBelow are the heavy descendants of p that are below no other of its heavy descendants.
 func closestBelow(found []Heavy, p Prefix) []Prefix {
 	var below []Prefix
 	for _, h := range found {

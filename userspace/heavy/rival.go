@@ -5,8 +5,8 @@ import "slices"
 // rival is a counter that a packet without an entry may find as the smallest of d, and how often: the weights of a CPU add up to 1.
 type rival struct{ value, weight float64 }
 
-// rivalsOf are the smallest of one random counter of every way: each value weighs the share of others that are not below it. They
-// are sorted on the way. floor is added to all.
+// rivalsOf are the minima of one random counter of every way: each value has as its weight the share of others that are not below it. They
+// are sorted. floor is added to all.
 func rivalsOf(counters [][]uint64, floor float64) (list []rival) {
 	survivors := func(v uint64) float64 { // share of ways' draws that are all above v
 		p := 1.0

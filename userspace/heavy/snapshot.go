@@ -67,8 +67,8 @@ func TableOf(r *snapshot.Reader) *Table {
 	return t
 }
 
-// Plus are two tables of different hosts. Counts and their bounds add up; of a flow that one of them has no entry for it may have had as
-// much as a flow without an entry can. parts and others are how many hosts they are of.
+// Plus is the sum of two tables of different hosts. Counts and their bounds add up; a flow without an entry on one of them may have had as
+// much as any flow without an entry. parts and others are how many hosts they are of.
 func (t *Table) Plus(o *Table, parts, others int) *Table {
 	share := float64(parts) / float64(parts+others)
 	sum := &Table{Counts: maps.Clone(t.Counts), Guesses: maps.Clone(t.Guesses), Absent: map[Key]float64{}, Records: t.Records + o.Records,

@@ -16,7 +16,7 @@ import (
 func counted(w *Ways, counters ...uint64) *Table {
 	var records []uint64
 	for n, c := range counters {
-		records = append(records, c, uint64(n+1)*min(c, 1)) // where nothing was counted nobody is
+		records = append(records, c, uint64(n+1)*min(c, 1)) // without counts there are no flows
 	}
 	words := map[string][][]uint64{"w0": {records}}
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: 1}

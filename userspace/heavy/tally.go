@@ -2,7 +2,7 @@ package heavy
 
 import "github.com/xdpmon/xdpmon/userspace/packet"
 
-// Tally counts every flow: the truth for tables that cannot.
+// Tally counts every flow exactly.
 type Tally struct {
 	Spec   Spec
 	Bytes  bool // else packets
@@ -10,7 +10,7 @@ type Tally struct {
 	Total  uint64
 }
 
-// NewTally has counted nothing.
+// NewTally is an empty tally.
 func NewTally(spec Spec, bytes bool) *Tally {
 	return &Tally{Spec: spec, Bytes: bytes, Counts: map[Key]float64{}}
 }

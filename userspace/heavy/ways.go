@@ -13,7 +13,7 @@ import (
 // MaxWays is WAYS of bpf/include/ways.h.
 const MaxWays = 4
 
-// Admission is who may take an entry: enum ways_admission_kind.
+// Admission decides whether a packet takes an entry: enum ways_admission_kind.
 type Admission uint32
 
 // The admissions.
@@ -39,8 +39,8 @@ type Ways struct {
 	Entries   int // of all ways together, in one bank
 	Admission Admission
 	Initial   uint64
-	Subtract  bool // estimates are without the initial value
-	Noted     bool // entries note the value that they were taken with
+	Subtract  bool // estimates exclude the initial value
+	Noted     bool // entries record the value with which they were taken
 	Adapts    bool // Adapt changes the initial value by window, starting with Initial
 	arrays    map[string]*maps.Array
 	starts    *maps.Array // initial values of both banks
@@ -87,7 +87,7 @@ const turns = "t"
 // row is the map with the records of a way.
 func row(way int) string { return fmt.Sprintf("w%d", way) }
 
-// rowWords are those of a record: its counter and its key.
+// rowWords are the words of a record: its counter and its key.
 func (w *Ways) rowWords() int { return 1 + w.Words }
 
 func (w *Ways) entriesIf(used bool) int {
@@ -118,15 +118,15 @@ func (w *Ways) Bind(set *maps.Set) error {
 	return err
 }
 
-// Table is what the ways of all CPUs held at the end of a window.
+// Table is the content of the ways of all CPUs at the end of a window.
 type Table struct {
 	Counts   map[Key]float64 // estimates, CPUs and ways added up
 	Guesses  map[Key]Guess   // their uncertain parts; empty if entries do not record admissions
-	Absent   map[Key]float64 // merged tables: what hosts without an entry for the key may have had of it, at most
+	Absent   map[Key]float64 // merged tables: maximum count of the key on hosts without an entry for it
 	Records  int             // entries that hold a key
 	Entries  int             // of the CPUs that counted anything
-	Minimum  float64         // what an unmonitored packet competes with: mean of the smallest of d counters, over the CPUs
-	Unseen   float64         // a flow of so many has an entry with 95 % probability
+	Minimum  float64         // counter that an unmonitored packet competes with: mean of the smallest of d counters, over the CPUs
+	Unseen   float64         // a flow of this size has an entry with 95 % probability
 	Twice    int             // keys in two ways of one CPU: second passes that overtook each other
 	Admitted float64         // largest counter
 	Initial  uint64          // value of an empty entry in this window
@@ -172,7 +172,7 @@ func (w *Ways) table(bank int, words map[string][][]uint64) *Table {
 	return t
 }
 
-// addCPU adds one CPU's records and returns what newcomers compete with there; nothing when it has no record.
+// addCPU adds one CPU's records and returns the counters that newcomers compete with there; none if it has no record.
 func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 	if words == nil {
 		return nil

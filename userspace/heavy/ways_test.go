@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// One CPU's records: a key in two ways is one flow with both counts, and is told; empty entries are none.
+// One CPU's records: a key in two ways is one flow with both counts; empty entries are none.
 func TestRecordsOfACPU(t *testing.T) {
 	for _, subtract := range []bool{false, true} {
 		w := Ways{Spec: Spec{Fields: Src, Family: IPv4}, Words: 1, Count: 2, Entries: 8, Subtract: subtract}
@@ -60,7 +60,7 @@ func TestPlus(t *testing.T) {
 		t.Errorf("counts %v", s.Counts)
 	}
 	if s.Absent[Key{1}] != 0 || s.Absent[Key{2}] != 1+6 || s.Absent[Key{3}] != 2+3 {
-		t.Errorf("at most %v besides", s.Absent)
+		t.Errorf("at most %v in addition", s.Absent)
 	}
 	if s.Records != 4 || s.Entries != 12 || s.Minimum != 4./4+3./4 || s.Unseen != 9 || s.Twice != 3 || s.Admitted != 10 || s.Initial != 9 {
 		t.Errorf("%+v", s)

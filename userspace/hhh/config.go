@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// fullPacket is what an initial value of one packet is in bytes.
+// fullPacket is an initial value of one packet, in bytes.
 const fullPacket = 1500
 
 type config struct {
@@ -21,7 +21,7 @@ type config struct {
 	levels6   int
 	threshold float64
 	budget    float64
-	passes    float64 // second passes a second that an adapting initial value aims at, at most
+	passes    float64 // maximum of second passes per second for an adapting initial value
 	delay     int
 	top       int
 }
@@ -58,18 +58,18 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	return c, c.check(v, setup)
 }
 
-// auto is the value of hhh.initial that follows the load, and of hhh.method that takes the one with the smaller error.
+// auto is the value of hhh.initial that follows the load, and of hhh.method that selects the one with the smaller error.
 const auto = "auto"
 
 const (
 	switchInitial = 100
 	mostInitial   = 1_000_000
-	// stackedEntries are those for which stacking begins with 1: N packets lead to sqrt(2 N E) second passes in E entries at most, 2.9 % of a million
-	// packets a second in windows of 10 s. More entries begin with more.
+	// stackedEntries is the maximum for which stacking starts with 1: N packets lead to sqrt(2 N E) second passes in E entries at most, 2.9 % of a million
+	// packets a second in windows of 10 s. More entries start with more.
 	stackedEntries = 4096
 )
 
-// readInitial: stacking and a switch, whose hashes are asked for with CRC, have it compiled in.
+// readInitial: for stacking and a switch (hashes with CRC) it is compiled in.
 func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	switch text := v.Text("initial"); {
 	case text == auto && setup.Hash == algo.HashCRC:
@@ -86,7 +86,7 @@ func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	return nil
 }
 
-// unitOfInitial is what an initial value of one packet is.
+// unitOfInitial is the initial value of one packet.
 func (c *config) unitOfInitial() float64 {
 	if c.bytes {
 		return fullPacket
@@ -97,7 +97,7 @@ func (c *config) unitOfInitial() float64 {
 // maxStack is STACK_LEVELS of bpf/hhh: levels of stacking that are not exact.
 const maxStack = 7
 
-// exactBits of an address are counted exactly in stacking, and whatever is shorter.
+// exactBits of an address, and shorter prefixes, are counted exactly in stacking.
 const exactBits = 8
 
 // stackFirst is the shortest prefix that is not exact.
@@ -155,7 +155,7 @@ func (c *config) check(v algo.Values, setup algo.Setup) error {
 // perStack is the number of entries of one way of one level in stacking.
 func (c *config) perStack() int { return c.ways.Entries / (2 * c.instances()) }
 
-// draws is how many levels a packet of a family draws from: what counts are multiplied by.
+// draws is the number of levels that a packet of a family draws from: the factor of counts.
 func (c *config) draws(v4 bool) float64 {
 	n := c.levels6
 	if v4 {

@@ -38,7 +38,7 @@ func crowd(n int) *traffic.Script {
 	return traffic.InTime(list)
 }
 
-// With room for every prefix stacking counts as the truth does, but for the packets that went by before a prefix had its entry: a
+// With room for every prefix stacking equals the truth, except for the packets before a prefix had its entry: a
 // second pass takes one at a time.
 func TestStackingWithRoom(t *testing.T) {
 	testutil.NeedRoot(t)

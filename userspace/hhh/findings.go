@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	fewestTotal = 1000 // with hhh.initial=10 a share of .3 has a standard error of .03 then, which its interval has
+	fewestTotal = 1000 // with hhh.initial=10 a share of .3 has a standard error of .03 then, which its interval includes
 	moreShare   = .1
 	timesShare  = 3
-	unlisted    = .01 // hhh.threshold: what is not listed had less
+	unlisted    = .01 // hhh.threshold: unlisted networks have less
 	smallShare  = .05 // of a network in a larger one: below, it is one of many
 	shortest6   = 48
-	shortest    = 16 // bits; shorter prefixes are no network that anybody runs
+	shortest    = 16 // bits; shorter prefixes are not operated networks
 	refusedMost = .1
 )
 
-// findings are shares of networks of which no host or smaller network makes up most.
+// findings are shares of networks in which no host or smaller network dominates.
 func findings(l report.Line) (seen finding.Seen) {
 	total := finding.Num(l.Report, "total")
-	if !(total >= fewestTotal) { // that no network is listed is not that none has traffic
+	if !(total >= fewestTotal) { // that no network is listed does not mean that none has traffic
 		m := finding.New(l, finding.PrefixShare, finding.Subject{Type: finding.Prefix}, finding.Estimate{Unit: report.Ratio}, "")
 		m.Weak = "fewer than 1,000 packets"
 		return finding.Seen{Measures: []finding.Measure{m}}
@@ -46,8 +46,8 @@ func findings(l report.Line) (seen finding.Seen) {
 // part is the share of a network, with the variance of its estimate.
 type part struct{ value, variance float64 }
 
-// sharesOf reads the networks of a window. A network whose traffic is spread over many smaller ones has little of its own where each of these is just above
-// hhh.threshold and listed by itself: what is listed and small belongs to the larger network, too.
+// sharesOf reads the networks of a window. A network whose traffic is spread over many smaller ones, each just above hhh.threshold and listed by
+// itself, has little of its own: such small listed ones also belong to the larger network.
 func sharesOf(b report.Body, total float64) map[netip.Prefix]part {
 	shares := map[netip.Prefix]part{}
 	add := func(p netip.Prefix, s part) {

@@ -59,7 +59,7 @@ func TestStackPrefix(t *testing.T) {
 	}
 }
 
-// Bytes come in packets of their mean size, of however few.
+// Bytes are counted in packets of their mean size, however few.
 func TestDeviationOfOnePacket(t *testing.T) {
 	v, err := algo.NewValues("hhh", descriptor().Params, map[string]string{"count": "bytes"})
 	if err != nil {
@@ -79,7 +79,7 @@ func TestDeviationOfOnePacket(t *testing.T) {
 	}
 }
 
-// The method and the initial value that are taken where nobody has chosen: stacking where the family is one and there is room, and never on a switch.
+// The default method and initial value: stacking for one family if there is memory, and never on a switch.
 func TestAuto(t *testing.T) {
 	for _, c := range []struct {
 		set             map[string]string

@@ -141,7 +141,7 @@ func (i *instance) entries(s *snapshot.Snapshot, bank int) error {
 	return nil
 }
 
-// seen is what the arrays held.
+// seen is the arrays' content.
 type seen struct {
 	estimates map[heavy.Prefix]float64
 	margins   map[heavy.Prefix]margin
@@ -149,7 +149,7 @@ type seen struct {
 	smallest  float64 // counter that a prefix without an entry competes with
 }
 
-// drawn reads entries of prefixes that were drawn.
+// drawn reads entries of drawn prefixes.
 func (c *config) drawn(t *heavy.Table, total counts) seen {
 	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(t.Initial)}
 	for key, n := range t.Counts {
@@ -166,7 +166,7 @@ func (c *config) drawn(t *heavy.Table, total counts) seen {
 	return s
 }
 
-// size is what a packet weighs in a sum whose error is asked for: the mean of the squares of the packets' sizes over their mean, which
+// size is the weight of a packet in the error of a sum: the mean of the squares of the packets' sizes over their mean, which
 // is not known. It is at most that of a full packet, and where packets are small about twice their mean.
 func (c *config) size(n counts) float64 {
 	packets := n.at(bpf.HhhHhhCounterHHH_PACKETS)
@@ -177,7 +177,7 @@ func (c *config) size(n counts) float64 {
 	return max(mean, min(fullPacket, 2*mean))
 }
 
-// Estimates of all prefixes that have an entry, for measurements: it reads a bank and resets it.
+// Estimates are those of all prefixes with an entry, for measurements: it reads a bank and resets it.
 func (i *instance) Estimates(bank int) (map[heavy.Prefix]float64, error) {
 	words, err := i.counts.Read(bank, nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // margin is how far below and above an estimate its 95 % interval reaches.
 type margin struct{ below, above float64 }
 
-// spread adds margins of estimates that err independently.
+// spread adds margins of estimates with independent errors.
 func (m margin) spread(o margin) margin {
 	return margin{math.Hypot(m.below, o.below), math.Hypot(m.above, o.above)}
 }
@@ -17,9 +17,9 @@ func (m margin) spread(o margin) margin {
 // turned is the margin of a subtracted estimate.
 func (m margin) turned() margin { return margin{m.above, m.below} }
 
-// drawn is the margin of a prefix whose packets are counted with probability 1/draws. What was counted at its level is known but for what
-// came before it had an entry; of what was drawn, a root is as good as normally distributed even where it is small. size is what
-// a packet weighs.
+// drawn is the margin of a prefix whose packets are counted with probability 1/draws. The count at its level is exact except for the packets
+// before it had an entry; the drawing error of a root is nearly normally distributed even if it is small. size is the weight of
+// a packet.
 func drawn(estimate, counted float64, g heavy.Guess, draws, size float64) margin {
 	low, high := g.Interval(counted)
 	n, z := counted/size, 1.96/2*math.Sqrt(1-1/draws)
@@ -33,9 +33,9 @@ func drawn(estimate, counted float64, g heavy.Guess, draws, size float64) margin
 // Ends of 95 % of all waits for an admission, in units of what each packet adds to its probability.
 const longestWait = 3.69
 
-// stacked is the margin of a prefix that every packet counts at. What flows compete with grows as the root of time from initial to smallest;
+// stacked is the margin of a prefix that every packet counts at. The competing counter grows as the root of time from initial to smallest;
 // a prefix of so many packets has waited for its entry until its chances added up to a number with an exponential distribution, and
-// what its entry began with is what others competed with then (docs/hhh.md).
+// its entry started with the value that others competed with then (docs/hhh.md).
 func stacked(estimate, initial, smallest float64) margin {
 	growth := max(0, smallest*smallest-initial*initial) / max(1, estimate+initial)
 	return margin{min(growth/4, smallest-initial, estimate),
@@ -55,10 +55,10 @@ func (s seen) conditioned(found []heavy.Heavy, p heavy.Prefix) margin {
 	return m
 }
 
-// nearby widens the margin of a prefix that may be below the threshold. It is listed because chance has raised it as far, and of many
-// prefixes below a threshold the luckiest are listed: where networks are about as large as each other, a third of those at the threshold
-// lie more than two standard deviations below what is told of them. How near that is the whole interval says: of an estimate that is without the initial
-// value, and so with little room below it, chance has as much to do with it as of one with as much room on both sides.
+// nearby widens the margin of a prefix that may be below the threshold. It is listed because chance has raised it that far, and of many
+// prefixes below a threshold the luckiest are listed: if networks are about equally large, a third of those at the threshold
+// are more than two standard deviations below their estimate. The whole interval measures the distance: for an estimate without the initial
+// value, which has little range below it, chance matters as much as for one with as much range on both sides.
 func (m margin) nearby(conditioned, threshold float64) margin {
 	if conditioned-(m.below+m.above)/2 < threshold {
 		m.below *= selected
@@ -66,5 +66,5 @@ func (m margin) nearby(conditioned, threshold float64) margin {
 	return m
 }
 
-// selected takes 95 % of a normal distribution to 99.7 %.
+// selected widens 95 % of a normal distribution to 99.7 %.
 const selected = 1.5

@@ -41,8 +41,8 @@ func (o *oracle) Packet(p *packet.Packet) {
 	o.pairs[pair] += float64(units)
 }
 
-// judged is the table of the exact heavy prefixes, followed by other listed ones. Prefixes found by the estimate are conditioned on the
-// others that it found: else a prefix that misses the threshold by a packet would change its ancestors' counts by all of it.
+// judged is the table of the exact heavy prefixes, followed by other listed ones. Prefixes of the estimate are conditioned on its
+// other prefixes: otherwise one that misses the threshold by a packet would change its ancestors' counts by all of it.
 func (o *oracle) judged(found []heavy.Heavy, exact map[heavy.Prefix]float64) report.Table {
 	rows, in := found[:min(o.top, len(found))], map[heavy.Prefix]int{}
 	for n, h := range rows {

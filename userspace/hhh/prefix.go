@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// prefixOf reads a key of the data plane: addresses that are cut, and the levels in the tag.
+// prefixOf decodes a key of the data plane: truncated addresses, and the levels in the tag.
 func (c *config) prefixOf(k heavy.Key) heavy.Prefix {
 	src, dst := c.ways.Spec.Addrs(k)
 	tag := k[1]
@@ -32,7 +32,7 @@ func (c *config) root(v4 bool) heavy.Prefix {
 	return c.prefix(any, any, 0, 0)
 }
 
-// ancestors calls f for every node that a pair of addresses belongs to, the root included.
+// ancestors calls f for every node above a pair of addresses, including the root.
 func (c *config) ancestors(src, dst netip.Addr, f func(heavy.Prefix)) {
 	n := c.levels6
 	if src.Is4() {

@@ -14,7 +14,7 @@ import (
 // The words of a snapshot: counters, and a heavy.Table or the levels of stacking.
 const (
 	counterWords = "counters"
-	nodeWords    = "nodes" // nodeWidth a prefix: first 64 bits of its addresses, length, count; in order
+	nodeWords    = "nodes" // nodeWidth per prefix: first 64 bits of its addresses, length, count; in order
 	stackWords   = "stack" // records, smallest
 )
 
@@ -52,7 +52,7 @@ func (s *stack) levelsOf(r *snapshot.Reader) *levels {
 	return l
 }
 
-// open reads what the arrays held; roots are counted exactly.
+// open reads the arrays' content; roots are counted exactly.
 func (c *config) open(s *snapshot.Snapshot) (n counts, out seen, err error) {
 	r := s.Read()
 	n = r.Words(counterWords, int(bpf.HhhHhhCounterHHH_COUNTS))
@@ -84,8 +84,8 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	}, nil
 }
 
-// Merge implements algo.Merger: it sums what entries have counted, whatever the seeds: prefixes are whole. The bounds add up; those of a prefix that a host has no
-// entry for reach as far as that host may have overlooked.
+// Merge implements algo.Merger: it sums the entries' counts, whatever the seeds: prefixes are stored whole. The bounds add up; those of a prefix that a host has no
+// entry for include what that host may have missed.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
 		if _, _, err := c.open(s); err != nil {

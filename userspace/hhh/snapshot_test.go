@@ -87,7 +87,7 @@ func TestMerged(t *testing.T) {
 	snapshottest.Stands(t, merged)
 }
 
-// Prefixes have a length of a level, no bits behind it, and counts whose sums do not wrap.
+// Prefixes have the length of a level, no bits after it, and counts whose sums do not wrap.
 func TestEdges(t *testing.T) {
 	s := stackedOf(t, 50000)
 	first, second := 0x0a<<56, uint64(0x0a01<<48)

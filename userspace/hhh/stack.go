@@ -30,7 +30,7 @@ func stackArrays(n int) (names []string) {
 
 const byteArray = "hhh_byte"
 
-// configure sizes the arrays; what is not used keeps one entry.
+// configure sizes the arrays; unused ones have one entry.
 func (s *stack) configure(spec *ebpf.CollectionSpec) error {
 	sizes, used := map[string]uint32{}, 0
 	for _, name := range stackArrays(maxStack) {
@@ -70,7 +70,7 @@ type node struct {
 	bits int
 }
 
-// levels are what stacking has counted.
+// levels is what stacking has counted.
 type levels struct {
 	counts   map[node]uint64
 	records  int
@@ -100,7 +100,7 @@ func (s *stack) read(bank int) (*levels, error) {
 	return out, nil
 }
 
-// seen by the report. hosts are how many it is of: what prefixes compete with has added up, and so must what it began with.
+// seen is the input of the report. hosts is their number: competing counters have added up, and so have their initial values.
 func (s *stack) seen(l *levels, hosts int) seen {
 	out := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: l.records, smallest: l.smallest}
 	for at, n := range l.counts {
@@ -138,7 +138,7 @@ func (s *stack) addLevel(out *levels, level, cpu int, words map[string][][]uint6
 	out.smallest = max(out.smallest, float64(s.ways.Initial)+sum/float64(2*s.perStack()))
 }
 
-// stackPrefix takes from a key what marks it as one: level_of of bpf/hhh.
+// stackPrefix removes a key's marker bit: level_of of bpf/hhh.
 func stackPrefix(key uint64, bits int) uint64 {
 	if bits == 64 && key == ^uint64(0) {
 		return 0
@@ -146,7 +146,7 @@ func stackPrefix(key uint64, bits int) uint64 {
 	return key >> (64 - bits) << (64 - bits)
 }
 
-// at is the prefix of an address whose first 64 bits these are.
+// at is the prefix of an address with these first 64 bits.
 func (s *stack) at(high uint64, bits int) heavy.Prefix {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], high)

@@ -1,4 +1,4 @@
-// Package hostclock reads the clock of live windows, and how it stands to the wall's.
+// Package hostclock reads the clock of live windows and its offset to wall clock time.
 package hostclock
 
 import (
@@ -18,7 +18,7 @@ func Now() int64 {
 	return t.Nano()
 }
 
-// Read is how the clock of live windows stands to the wall's now. Over months it moves.
+// Read returns the offset of the clock of live windows to wall clock time now. It changes over months.
 func Read() report.Clock {
 	return report.Clock{Name: "monotonic", UnixOffsetNS: time.Now().UnixNano() - Now()}
 }

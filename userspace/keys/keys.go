@@ -46,8 +46,8 @@ const (
 
 // Errors of a Folder.
 var (
-	ErrThere   = errors.New("it is there already")
-	ErrMissing = errors.New("it is not there")
+	ErrThere   = errors.New("already exists")
+	ErrMissing = errors.New("does not exist")
 )
 
 // Folder holds an authority and the certificates that it has signed. Its keys are 0600, the folder is 0700.
@@ -113,7 +113,7 @@ func (f Folder) Renew(name string, days int) error {
 		return err
 	}
 	if old.IsCA {
-		return fmt.Errorf("renew %s: an authority is not renewed: make another folder, and hand its certificates out", name)
+		return fmt.Errorf("renew %s: an authority is not renewed: make another folder, and distribute its certificates", name)
 	}
 	template := &x509.Certificate{Subject: old.Subject, BasicConstraintsValid: true, KeyUsage: old.KeyUsage, ExtKeyUsage: old.ExtKeyUsage,
 		DNSNames: old.DNSNames, IPAddresses: old.IPAddresses}
@@ -127,7 +127,7 @@ func (f Folder) Revoke(name string) error {
 		return err
 	}
 	if c.IsCA {
-		return fmt.Errorf("revoke %s: with the authority everything goes: make another folder", name)
+		return fmt.Errorf("revoke %s: revoking the authority invalidates all certificates: make another folder", name)
 	}
 	return f.revoke(c)
 }
@@ -225,7 +225,7 @@ func write(path, kind string, der []byte, mode fs.FileMode) error {
 	if err := os.WriteFile(tmp, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
 		return err
 	}
-	if err := os.Chmod(tmp, mode); err != nil { // one that was there had another, perhaps
+	if err := os.Chmod(tmp, mode); err != nil { // an existing one may have another mode
 		return err
 	}
 	return os.Rename(tmp, path)
@@ -247,12 +247,12 @@ func (f Folder) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if k, ok := key.(*ecdsa.PrivateKey); ok {
 		return ca, k, nil
 	}
-	return nil, nil, fmt.Errorf("read %s: it is no key of this program's", f.file(authority+private))
+	return nil, nil, fmt.Errorf("read %s: not a key made by this program", f.file(authority+private))
 }
 
 func (f Folder) read(name string) (*x509.Certificate, error) {
 	if name != filepath.Base(name) {
-		return nil, fmt.Errorf("name %q: no path", name)
+		return nil, fmt.Errorf("name %q: paths are not allowed", name)
 	}
 	return readCertificate(f.file(name + certificates))
 }

@@ -29,7 +29,7 @@ func hold(t *testing.T, f Folder, name string) *Holder {
 	return h
 }
 
-// shake is a handshake of a client with a server, and what the server says of the client.
+// shake is a handshake of a client with a server, and the server's view of the client.
 func shake(t *testing.T, client, server *Holder) (name string, err error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -56,7 +56,7 @@ func TestTrust(t *testing.T) {
 		t.Fatalf("%q, %v", name, err)
 	}
 	if _, err := shake(t, central, central); !errors.Is(err, ErrRole) {
-		t.Errorf("a coordinator speaks as an agent: %v", err)
+		t.Errorf("a coordinator acts as an agent: %v", err)
 	}
 	if _, err := shake(t, host, host); err == nil {
 		t.Error("an agent serves as a coordinator")
@@ -145,7 +145,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A folder without keys is said to be one.
+// A folder without keys is reported as such.
 func TestNoKeys(t *testing.T) {
 	if list, err := (Folder{Path: t.TempDir()}).List(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "list keys in") {
 		t.Errorf("%v, %v", list, err)

@@ -59,7 +59,7 @@ func Hold(f Files) (*Holder, error) {
 		return nil, err
 	}
 	if !h.ca.IsCA {
-		return nil, fmt.Errorf("read %s: it is no authority's certificate", f.CA)
+		return nil, fmt.Errorf("read %s: not an authority's certificate", f.CA)
 	}
 	h.pool = x509.NewCertPool()
 	h.pool.AddCert(h.ca)
@@ -168,7 +168,7 @@ func (h *Holder) Until() (time.Time, string) {
 	return c.Leaf.NotAfter, c.Leaf.Subject.CommonName
 }
 
-// Errors in the peer's certificate.
+// Errors of the peer's certificate.
 var (
 	ErrRole    = errors.New("its certificate is for another role")
 	ErrRevoked = errors.New("its certificate was revoked")
@@ -219,7 +219,7 @@ func (h *Holder) Web() *tls.Config {
 	return c
 }
 
-// Peers is for coordinators among each other, each of which connects and is connected to.
+// Peers is the TLS configuration between coordinators, each of which is client and server.
 func (h *Holder) Peers() *tls.Config {
 	c := h.Server()
 	c.RootCAs = h.pool

@@ -28,7 +28,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// The limit comes with the reports, gets coarser when there are too many, and goes when the link is quiet again.
+// The limit follows the reports, increases if there are too many, and is removed when the link is quiet again.
 func TestLimiter(t *testing.T) {
 	l := newLimiter(1024, 10)
 	if l.during(200); l.shift != noLimit {

@@ -31,7 +31,7 @@ func TestDifferentIsWithinTheoryOfTruth(t *testing.T) {
 			sum, squares = sum+e, squares+e*e
 		}
 		if rms := math.Sqrt(squares / trials); rms > 1.2*distinctError {
-			t.Errorf("%d different: error %.3f, theory says %.3f", n, rms, distinctError)
+			t.Errorf("%d different: error %.3f, theory: %.3f", n, rms, distinctError)
 		}
 		if mean := sum / trials; math.Abs(mean) > 0.02+3*distinctError/math.Sqrt(trials) {
 			t.Errorf("%d different: %.3f too many on average", n, mean)
@@ -43,7 +43,7 @@ func TestDifferentIsWithinTheoryOfTruth(t *testing.T) {
 func TestRegistersOfAnotherOwnerAreEmpty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	if got := differentOf(ranked64(rng, 1000, 7), 8); got != 0 {
-		t.Errorf("registers of tag 7 say %g different packets of tag 8, want 0", got)
+		t.Errorf("registers of tag 7 give %g different packets of tag 8, want 0", got)
 	}
 }
 

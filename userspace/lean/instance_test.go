@@ -11,7 +11,7 @@ import (
 )
 
 // Who is added where others have been measuring begins in the bank that packets write to.
-func TestBeginsInABank(t *testing.T) {
+func TestStartsInABank(t *testing.T) {
 	v, err := algo.NewValues("lean", Descriptor().Params, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func configured(t *testing.T, set map[string]string) *config {
 	return c
 }
 
-// The mean has rows of its own, which are said to take memory.
+// The mean has rows of its own, which are included in the memory.
 func TestMemoryOfTheMean(t *testing.T) {
 	without, with := configured(t, map[string]string{"stat": "latency"}), configured(t, map[string]string{"stat": "latency", "mean": "true"})
 	if more := with.used() - without.used(); more != 4*rows*with.layouts[latency].columns || more <= 0 {

@@ -50,7 +50,7 @@ var params = []algo.Param{
 	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what ooo and retrans count: packets, or their payload bytes"},
 	{Key: "memory", Type: algo.Size, Default: "40kB", Min: "2500", Max: "640kB", Help: "of each statistic, one bank: tables, sketch and filter; powers of two times 40 kB are used whole"},
 	{Key: "latency", Type: algo.Enum, Default: "matched", Choices: []string{"matched", "signed"}, Help: "match segments and ACKs first, or Algorithm 1"},
-	{Key: "p", Type: algo.String, Default: "auto", Help: "latency=matched: share of the segments that are followed, 1/1024 to 1; auto goes with the load"},
+	{Key: "p", Type: algo.String, Default: "auto", Help: "latency=matched: share of the segments that are sampled, 1/1024 to 1; auto follows the load"},
 	{Key: "mean", Type: algo.Bool, Default: "false", Help: "latency=matched: count the delays, too, for each flow's mean; half as much memory again, and without retrans"},
 	{Key: "loss", Type: algo.Enum, Default: "gaps", Choices: []string{"gaps", "walk"}, Help: "a table of last identifiers, or Algorithm 2"},
 	{Key: "loss.id", Type: algo.Enum, Default: "tcp-bytes", Choices: lossIDs, Help: "what loss is read from: TCP's sequence numbers, IPv4 identification, RTP's numbers"},

@@ -114,7 +114,7 @@ func (l planLoad) latencyRecall(at layout, candidates int) float64 {
 	per := segments / l.sumOf(expect.Skewed)
 	sketch := expect.Deviation(min(candidates, l.flows), l.flows, at.columns, totals.at)
 	weight := l.weight(at.tables["lean_lat_fr"])
-	unit := totals.at(float64(l.k)) / (per * expect.Skewed(float64(l.k))) // delay that a segment of the last flow in the list stands for
+	unit := totals.at(float64(l.k)) / (per * expect.Skewed(float64(l.k))) // delay that a segment of the last flow in the list represents
 	return expect.Recall(l.k, l.flows, totals.at, func(v float64) float64 {
 		return math.Sqrt(sketch*sketch + v*unit*(weight-1))
 	})

@@ -29,7 +29,7 @@ func planned(t *testing.T, memory int64, extra map[string]string) map[string]flo
 	return all
 }
 
-// The plan says of the model what was measured on it (docs/eval/lean.md), within five points: mean recall at 40 and 160 kB.
+// The plan for the model agrees with the measurement (docs/eval/lean.md), within five points: mean recall at 40 and 160 kB.
 func TestPlanOfModel(t *testing.T) {
 	for memory, want := range map[int64][stats]float64{40_000: {0.94, 0.99, 1, 0.93}, 160_000: {0.97, 1, 1, 0.99}} {
 		got := planned(t, memory, nil)

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Bounds of what is learned from DNS.
+// Bounds of the names learned from DNS.
 const (
 	DefaultEntries = 16384 // addresses: 2 MB with usual names, 8 with the longest
 
-	shortest    = int64(10 * time.Minute) // a name outlives its answer's TTL: connections do as well
+	shortest    = int64(10 * time.Minute) // a name outlives its answer's TTL, as connections do
 	longest     = int64(24 * time.Hour)
 	longestName = 253 // characters of a host name
 	mostRecords = 64  // of one answer that are read
@@ -89,8 +89,8 @@ func (c *cache) stats() Stats {
 	return s
 }
 
-// learn reads an answer. It uses only records that the question's name leads to, through aliases, so that an answer cannot add addresses under a
-// name that was not asked for.
+// learn reads an answer. It uses only records that the question's name leads to, through aliases, so that an answer cannot add addresses for
+// a name that was not in the question.
 func (c *cache) learn(msg []byte, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +182,8 @@ func lower(n dnsmessage.Name) string {
 	return string(out)
 }
 
-// host is a name as text: without the dot at its end, and with \DDD for what is no letter, digit, hyphen or underscore (RFC 1035, section 5.1), so
-// that it is text in a terminal, in a page, in a metric and in a log. "" for the root, and where that gets too long.
+// host is a name as text: without the final dot, and with \DDD for anything but letters, digits, hyphens and underscores (RFC 1035, section 5.1), so
+// that it is plain text in a terminal, in a page, in a metric and in a log. "" for the root, and if the result is too long.
 func host(name string) string {
 	name = strings.TrimSuffix(name, ".")
 	var b strings.Builder
@@ -201,7 +201,7 @@ func host(name string) string {
 	return b.String()
 }
 
-// reverse is the address that a name below in-addr.arpa or ip6.arpa stands for.
+// reverse is the address of a name below in-addr.arpa or ip6.arpa.
 func reverse(name string) (netip.Addr, bool) {
 	if text, ok := strings.CutSuffix(name, ".in-addr.arpa."); ok {
 		parts := strings.Split(text, ".")

@@ -25,8 +25,8 @@ type database struct {
 	path   string
 	warn   func(format string, args ...any)
 	reader atomic.Pointer[maxminddb.Reader]
-	info   os.FileInfo // of the version that was read
-	failed string      // why it was not read again
+	info   os.FileInfo // of the version in use
+	failed string      // error of the last attempt to read a newer one
 }
 
 func openDatabase(path string, warn func(string, ...any)) (*database, error) {
@@ -65,13 +65,13 @@ func (d *database) read() error {
 	return nil
 }
 
-// How much of a file is looked at before it is refused: networks with data, and those without.
+// Number of networks that are checked before a file is refused: those with data, and those without.
 const (
 	enough    = 1000
 	patiently = 100_000
 )
 
-// judge refuses a file that has neither systems nor countries: of cities' names and anonymizers nothing is shown.
+// judge refuses a file with neither autonomous systems nor countries: names of cities and anonymizers are not used.
 func judge(r *maxminddb.Reader) error {
 	n, empty := 0, 0
 	for result := range r.Networks(maxminddb.IncludeNetworksWithoutData()) {
@@ -113,7 +113,7 @@ func (d *database) reload() {
 	}
 }
 
-// into fills in what holds for all of the network of so many bits.
+// into adds what applies to all of the network of so many bits.
 func (d *database) into(a netip.Addr, bits int, one *known.Name) {
 	result := d.reader.Load().Lookup(a)
 	if result.Err() == nil && result.Found() && result.Prefix().Bits() <= bits {
@@ -121,9 +121,9 @@ func (d *database) into(a netip.Addr, bits int, one *known.Name) {
 	}
 }
 
-const longestField = 100 // characters of what a database has
+const longestField = 100 // characters of a value
 
-// fill reads the fields of MaxMind's and DB-IP's files, and those of IPinfo's. What a file does not have, or has as something else, stays as it is.
+// fill reads the fields of MaxMind's and DB-IP's files, and those of IPinfo's. Missing fields, and those of another type, are left unchanged.
 func fill(r maxminddb.Result, one *known.Name) {
 	if one.AS == 0 {
 		var number uint32
@@ -153,7 +153,7 @@ func text(r maxminddb.Result, path ...any) string {
 	return known.Sanitized(s, longestField)
 }
 
-// country is a code of two letters; "" for whole names, which some files have in the same place.
+// country is a code of two letters; "" for whole names, which some files have in the same field.
 func country(code string) string {
 	if len(code) != 2 {
 		return ""

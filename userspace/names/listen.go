@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what is read of live traffic.
+// Bounds of the live traffic that is read.
 const (
 	answersPerSecond = 500
 	burst            = 100
 	snapLength       = 1500    // of a packet, from its IP header on
-	bufferBytes      = 1 << 18 // of packets that wait
+	bufferBytes      = 1 << 18 // of queued packets
 	etherAll         = 0x0003  // ETH_P_ALL
 )
 
-// Listener learns from DNS answers that arrive on interfaces. It reads a packet socket that a filter in the kernel lets nothing else into, at a bounded rate:
-// what is beyond it waits in the socket's buffer, and what does not fit is dropped there and counted. Packets that leave are not seen, since seeing them would
+// Listener learns from DNS answers that arrive on interfaces. It reads a packet socket with a filter in the kernel that passes nothing else, at a bounded rate:
+// beyond it packets wait in the socket's buffer, and are dropped there and counted if it is full. Outgoing packets are not read, since that would
 // cost a copy of each.
 type Listener struct {
 	names atomic.Pointer[Names]
@@ -36,7 +36,7 @@ type Listener struct {
 
 type syscallConn interface{ Control(func(fd uintptr)) error }
 
-// Listen opens the socket, which takes CAP_NET_RAW; reading it takes none.
+// Listen opens the socket, which requires CAP_NET_RAW; reading it does not.
 func Listen(n *Names) (*Listener, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0) // of no protocol: nothing arrives before the filter is there
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EAFNOSUPPORT) {
@@ -105,7 +105,7 @@ func filter() []bpf.Instruction {
 	}
 }
 
-// Feed lets another *Names learn.
+// Feed passes answers to another *Names.
 func (l *Listener) Feed(n *Names) {
 	if l != nil {
 		l.names.Store(n)
@@ -155,13 +155,13 @@ func (l *Listener) run() {
 		read++
 		if ahead := time.Duration(read-burst)*time.Second/answersPerSecond - time.Since(began); ahead > 0 {
 			time.Sleep(ahead)
-		} else if ahead < -time.Second { // what was not used is no credit
+		} else if ahead < -time.Second { // unused time is not credited
 			began, read = time.Now(), 0
 		}
 	}
 }
 
-// epoch is when the clock of live answers begins.
+// epoch is the origin of the clock of live answers.
 var epoch = time.Now()
 
 // Dropped are answers that arrived faster than they were read. The kernel's own counter is reset by each query.

@@ -1,6 +1,6 @@
-// Package names knows what stands beside addresses, networks and ports: services by their port, guests by their address, host names that DNS answers
-// resolved to an address, and country and autonomous system from a database file. All of it is bounded, and all of it is a hint: whoever sends a DNS
-// answer chooses what is in it, so that nothing is measured, decided or keyed by a name.
+// Package names adds names to addresses, networks and ports: services by their port, guests by their address, host names that DNS answers
+// resolved to an address, and country and autonomous system from a database file. Everything is bounded, and only a hint: the sender of a DNS
+// answer chooses its content, so that nothing is measured, decided or keyed by a name.
 package names
 
 import (
@@ -27,7 +27,7 @@ type Options struct {
 	Learned  *Names // whose names from DNS are taken over
 }
 
-// Names answers what is known. It is safe for concurrent use; a nil *Names knows nothing.
+// Names looks up names. It is safe for concurrent use; a nil *Names has none.
 type Names struct {
 	services  bool
 	dns       *cache // nil: nothing is learned
@@ -61,7 +61,7 @@ func New(o Options) (*Names, error) {
 	return n, nil
 }
 
-// watchEvery is how often files are looked at for a change.
+// watchEvery is the interval at which files are checked for changes.
 const watchEvery = 10 * time.Second
 
 func (n *Names) watch() {
@@ -79,7 +79,7 @@ func (n *Names) watch() {
 	}
 }
 
-// Close ends looking for changes.
+// Close ends the checks for changes.
 func (n *Names) Close() {
 	if n != nil {
 		close(n.done)
@@ -93,7 +93,7 @@ func (n *Names) SetGuests(guests map[netip.Addr]report.Guest) {
 	}
 }
 
-// Line is the window with names beside the rows of its tables. The line that was given stays as it is.
+// Line is the window with names for the rows of its tables. The given line is not changed.
 func (n *Names) Line(l report.Line) report.Line {
 	if n == nil || len(l.Report.Tables) == 0 {
 		return l
@@ -164,7 +164,7 @@ func (n *Names) text(list []known.Name, text string) []known.Name {
 	return list
 }
 
-// longestText that is looked through: sentences of findings are shorter.
+// longestText is the longest text that is searched: sentences of findings are shorter.
 const longestText = 4096
 
 func (n *Names) word(list []known.Name, word string) []known.Name {
@@ -207,7 +207,7 @@ func (n *Names) service(port uint16) string {
 	return services[port]
 }
 
-// Address is what is known of an address.
+// Address is everything known about an address.
 func (n *Names) Address(a netip.Addr) (one known.Name) {
 	if n == nil {
 		return one
@@ -225,7 +225,7 @@ func (n *Names) Address(a netip.Addr) (one known.Name) {
 	return one
 }
 
-// prefix is what holds for the whole network: none of its hosts' names.
+// prefix is what applies to the whole network: none of its hosts' names.
 func (n *Names) prefix(p netip.Prefix) (one known.Name) {
 	if p.IsSingleIP() {
 		return n.Address(p.Addr())
@@ -236,7 +236,7 @@ func (n *Names) prefix(p netip.Prefix) (one known.Name) {
 	return one
 }
 
-// Finding is the finding with names of its subject, and of what its reason names.
+// Finding is the finding with names of its subject, and of those in its reason.
 func (n *Names) Finding(f finding.Finding) finding.Finding {
 	if n == nil {
 		return f
@@ -245,7 +245,7 @@ func (n *Names) Finding(f finding.Finding) finding.Finding {
 	return f
 }
 
-// Findings are all of them with names. The list that was given stays as it is.
+// Findings are all of them with names. The given list is not changed.
 func (n *Names) Findings(list []finding.Finding) []finding.Finding {
 	if n == nil || len(list) == 0 {
 		return list
@@ -257,7 +257,7 @@ func (n *Names) Findings(list []finding.Finding) []finding.Finding {
 	return named
 }
 
-// Frames is Frame where something is learned, and nil where nothing is.
+// Frames is Frame if names are learned from DNS, else nil.
 func (n *Names) Frames() func(*packet.Frame) {
 	if n == nil || n.dns == nil {
 		return nil
@@ -285,7 +285,7 @@ func (n *Names) Packet(ip []byte, now int64) {
 	}
 }
 
-// Stats count what became of DNS answers.
+// Stats count DNS answers by outcome.
 type Stats struct {
 	Answers   uint64 `json:"answers"`   // read
 	Malformed uint64 `json:"malformed"` // of these: not DNS, cut, or without an end
@@ -294,7 +294,7 @@ type Stats struct {
 	Entries   int    `json:"entries"`   // addresses with a name now
 }
 
-// Stats of what is learned from DNS; ok is false where nothing is.
+// Stats of names from DNS; ok is false if none are learned.
 func (n *Names) Stats() (s Stats, ok bool) {
 	if n == nil || n.dns == nil {
 		return s, false

@@ -293,7 +293,7 @@ func TestRowsHaveNames(t *testing.T) {
 	}
 	var none *Names
 	if l := none.Line(before); l.Report.Tables[0].Names != nil {
-		t.Error("a nil *Names knows something")
+		t.Error("a nil *Names has an answer")
 	}
 }
 

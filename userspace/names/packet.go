@@ -35,7 +35,7 @@ func network(f *packet.Frame) []byte {
 	return nil
 }
 
-// answer is the DNS message in an IP packet from port 53, of UDP and no fragment; nil where it is another. IPv6 has no extension headers then.
+// answer is the DNS message in an unfragmented UDP packet from port 53; nil for others. IPv6 packets with extension headers are not read.
 func answer(ip []byte) []byte {
 	if len(ip) == 0 {
 		return nil

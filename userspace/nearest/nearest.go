@@ -1,4 +1,4 @@
-// Package nearest finds what somebody meant who mistyped a name.
+// Package nearest finds the name closest to a mistyped one.
 package nearest
 
 import (

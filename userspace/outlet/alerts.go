@@ -18,13 +18,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-// alerter reports findings to others over HTTP: each receiver has a goroutine and a queue of its own, so that one that does not answer delays nobody.
+// alerter sends findings to receivers over HTTP. Each receiver has its own goroutine and queue, so that one that does not answer delays no other.
 type alerter struct {
 	cfg       settings.Alerts
 	receivers []*receiver
 }
 
-// receiver is one of them. Its fields are of run's goroutine alone.
+// receiver is one of them. Only run's goroutine accesses its fields.
 type receiver struct {
 	name   string // for the log: a URL may hold a secret
 	url    string
@@ -33,31 +33,31 @@ type receiver struct {
 	client http.Client
 	done   chan struct{}
 
-	// message makes what is posted next, nil when there is nothing; delivered is told that it arrived, or that the receiver will never take it.
+	// message returns what is posted next, nil if there is nothing; delivered is called once it has arrived, or is never to be sent again.
 	message   func(now time.Time) any
 	delivered func()
-	add       func(finding.Finding) // one began or ended
-	every     time.Duration         // message is asked this often without a change, too; 0: never
+	add       func(finding.Finding) // called for a finding that has started or ended
+	every     time.Duration         // interval at which message is called without a change; 0: never
 
 	failed bool
 	pause  time.Duration
 }
 
-// Times of alerts.
+// Intervals of alerts.
 const (
 	alertTimeout = 5 * time.Second
-	// alertAgain is how often an Alertmanager is told of what goes on: it takes an alert that is not repeated for over.
+	// alertAgain is the interval at which active alerts are repeated: Alertmanager resolves an alert that is not.
 	alertAgain = time.Minute
-	// alertLasts is when an alert is over that is not repeated, as after the end of this process: three repetitions may be lost.
+	// alertLasts is how long an alert stays active without a repetition, for example after this process exits: three repetitions may be lost.
 	alertLasts = 4 * time.Minute
-	// Pauses before another attempt.
+	// Delays between attempts.
 	firstAttempt = time.Second
 	lastAttempt  = 30 * time.Second
-	// mostWaiting bounds findings that wait for a receiver: the oldest go.
+	// mostWaiting bounds the findings queued for a receiver: the oldest are dropped.
 	mostWaiting = 1024
 )
 
-// alert begins to report findings, or ends it.
+// alert starts, changes or stops the receivers.
 func (s *Set) alert(cfg settings.Alerts) {
 	switch {
 	case s.alerts != nil && s.alerts.cfg == cfg:
@@ -92,7 +92,7 @@ func (s *Set) receiver(what, address string) *receiver {
 	return r
 }
 
-// alertForm is a postable alert of Alertmanager's API, version 2.
+// alertForm is a postable alert of version 2 of Alertmanager's API.
 type alertForm struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -100,7 +100,7 @@ type alertForm struct {
 	EndsAt      time.Time         `json:"endsAt"`
 }
 
-// alertmanager posts all findings that go on, and those that are over until it has taken that once.
+// alertmanager posts all active findings, and each that has ended until Alertmanager has accepted it once.
 func (s *Set) alertmanager(base string) *receiver {
 	r := s.receiver("alertmanager", strings.TrimSuffix(base, "/")+"/api/v2/alerts")
 	var ended []finding.Finding
@@ -128,14 +128,14 @@ func (s *Set) alertmanager(base string) *receiver {
 	return r
 }
 
-// alertOf has the same labels from begin to end.
+// alertOf returns the same labels from the start to the end of a finding.
 func alertOf(f finding.Finding, ends time.Time) alertForm {
 	return alertForm{StartsAt: time.Unix(0, f.Since).UTC(), EndsAt: ends.UTC(),
 		Labels:      map[string]string{"alertname": "xdpmon_" + string(f.Kind), "kind": string(f.Kind), "severity": f.Severity.String(), "subject": f.Subject.Name, "interface": f.Interface},
 		Annotations: map[string]string{"summary": f.Headline(), "description": f.Sentence()}}
 }
 
-// webhook posts each finding when it begins and when it ends, in order.
+// webhook posts each finding when it starts and when it ends, in order.
 func (s *Set) webhook(address string) *receiver {
 	r := s.receiver("webhook", address)
 	var waiting []finding.Finding
@@ -143,7 +143,7 @@ func (s *Set) webhook(address string) *receiver {
 		waiting = append(waiting, f)
 		if extra := len(waiting) - mostWaiting; extra > 0 {
 			waiting = waiting[extra:]
-			r.log.Warn("findings dropped: the receiver takes none", "receiver", r.name, "dropped", extra)
+			r.log.Warn("receiver does not accept findings, oldest dropped", "receiver", r.name, "dropped", extra)
 		}
 	}
 	r.message = func(time.Time) any {
@@ -156,10 +156,10 @@ func (s *Set) webhook(address string) *receiver {
 	return r
 }
 
-// run posts until the feed ends; then it tries once more what is left.
+// run posts until the feed ends, then makes one last attempt with what is queued.
 func (r *receiver) run() {
 	defer close(r.done)
-	next := time.Now() // what goes on already is reported at once
+	next := time.Now() // findings that are active already are reported at once
 	for {
 		e, err := r.wait(next)
 		switch {
@@ -172,15 +172,15 @@ func (r *receiver) run() {
 		case e.Finding != nil:
 			if f, ok := e.Finding.Object.(finding.Finding); ok {
 				r.add(f)
-				if r.pause == 0 { // else the attempt that is due has it
-					next = time.Now() // once everything that came with it is taken
+				if r.pause == 0 { // otherwise the next attempt includes it
+					next = time.Now() // after everything that arrived together is queued
 				}
 			}
 		}
 	}
 }
 
-// wait for an event, or until a time; zero is never.
+// wait waits for an event or until a time; the zero time is never.
 func (r *receiver) wait(next time.Time) (feed.Event, error) {
 	ctx, cancel := context.Background(), func() {}
 	if !next.IsZero() {
@@ -191,7 +191,7 @@ func (r *receiver) wait(next time.Time) (feed.Event, error) {
 	return e, err
 }
 
-// attempt posts what there is, and says when to try next.
+// attempt posts what is queued and returns the time of the next attempt.
 func (r *receiver) attempt(now time.Time) time.Time {
 	for r.message(now) != nil {
 		if !r.send(now) {
@@ -209,7 +209,7 @@ func (r *receiver) attempt(now time.Time) time.Time {
 	return time.Now().Add(r.every)
 }
 
-// send posts one message; false when it should be tried again. Failures are logged when they begin and when they end.
+// send posts one message; false if it is to be retried. Only the first of consecutive failures is logged, and the first success after it.
 func (r *receiver) send(now time.Time) bool {
 	m := r.message(now)
 	if m == nil {
@@ -217,9 +217,9 @@ func (r *receiver) send(now time.Time) bool {
 	}
 	again, err := r.post(m)
 	if err != nil && !r.failed {
-		r.log.Error("findings are not delivered", "receiver", r.name, "error", err, "retried", again)
+		r.log.Error("cannot deliver findings, retrying", "receiver", r.name, "error", err, "retried", again)
 	} else if err == nil && r.failed {
-		r.log.Info("findings are delivered again", "receiver", r.name)
+		r.log.Info("findings delivered again", "receiver", r.name)
 	}
 	r.failed = err != nil
 	if !again {
@@ -228,7 +228,7 @@ func (r *receiver) send(now time.Time) bool {
 	return !again
 }
 
-// post sends JSON. What the receiver refuses as wrong (4xx) is not sent again, unless it asks for that (408, 429).
+// post sends JSON. A message that is rejected as invalid (4xx) is not retried, unless the status asks for it (408, 429).
 func (r *receiver) post(value any) (again bool, err error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -236,7 +236,7 @@ func (r *receiver) post(value any) (again bool, err error) {
 	}
 	answer, err := r.client.Post(r.url, "application/json", bytes.NewReader(text))
 	if err != nil {
-		var of *url.Error // holds the whole URL
+		var of *url.Error // contains the whole URL
 		if errors.As(err, &of) {
 			err = of.Err
 		}
@@ -248,10 +248,10 @@ func (r *receiver) post(value any) (again bool, err error) {
 		return false, nil
 	}
 	wrong := answer.StatusCode/100 == 4 && answer.StatusCode != http.StatusRequestTimeout && answer.StatusCode != http.StatusTooManyRequests
-	return !wrong, fmt.Errorf("the receiver answers %s", answer.Status)
+	return !wrong, fmt.Errorf("receiver replied %s", answer.Status)
 }
 
-// wait until what was found is delivered, for a while.
+// wait waits until queued findings are delivered, with a time limit.
 func (a *alerter) wait() {
 	if a == nil {
 		return
@@ -261,7 +261,7 @@ func (a *alerter) wait() {
 		select {
 		case <-r.done:
 		case <-late:
-			r.log.Warn("the last findings are not delivered", "receiver", r.name)
+			r.log.Warn("last findings not delivered", "receiver", r.name)
 			return
 		}
 	}

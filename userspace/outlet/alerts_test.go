@@ -30,7 +30,7 @@ type post struct {
 	at         time.Time
 }
 
-// hearer is an HTTP server that keeps what it was sent, and answers as a test wants.
+// hearer is an HTTP server that stores what it was sent, and answers as configured by a test.
 type hearer struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -109,7 +109,7 @@ func (h *hearer) alerts(t *testing.T) (list []alertForm) {
 }
 
 // A finding reaches an Alertmanager and a webhook at its begin and at its end, with the same labels; the end resolves the alert. What a receiver refuses for now is
-// sent again, in order and once; what it refuses for good is not. It is complained of once, and without the URL, which may hold a secret.
+// sent again, in order and once; what it refuses for good is not. The error is logged once, and without the URL, which may hold a secret.
 func TestAlerts(t *testing.T) {
 	h := newHearer(t)
 	h.answer = func(n int, path string) int {
@@ -156,14 +156,14 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("%d alerts", len(list))
 	}
 	for name, text := range map[string]string{"alertmanager ": log.String(), "webhook ": log.String(), "webhook": wrongLog.String()} {
-		if n := strings.Count(text, "findings are not delivered\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
-			t.Errorf("%s: %d complaints: %s", name, n, text)
+		if n := strings.Count(text, "cannot deliver findings, retrying\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
+			t.Errorf("%s: %d errors: %s", name, n, text)
 		}
 	}
 }
 
 // A receiver that takes connections and never answers delays neither windows nor the other receiver, and the end by no more than its patience.
-func TestAlertsNobodyReads(t *testing.T) {
+func TestAlertsWithoutReader(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -189,12 +189,12 @@ func TestAlertsNobodyReads(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(log.String(), "the last findings are not delivered") {
-		t.Errorf("nothing says what is lost: %s", log.String())
+	if !strings.Contains(log.String(), "last findings not delivered") {
+		t.Errorf("the loss is not logged: %s", log.String())
 	}
 }
 
-// What goes on when alerts are configured is reported at once, and again without a change; a finding that goes on is over in a while if nobody repeats it.
+// Active findings are reported immediately when alerts are configured, and again without a change; an active finding that is not repeated ends after a while.
 func TestAlertsRepeat(t *testing.T) {
 	h := newHearer(t)
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
@@ -214,7 +214,7 @@ func TestAlertsRepeat(t *testing.T) {
 	}
 }
 
-// What was found is kept beside windows and told apart from them: history of all algorithms has windows only.
+// Findings are stored together with windows and separate from them: history of all algorithms has windows only.
 func TestFindingsAreKept(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
 	path := t.TempDir() + "/store"

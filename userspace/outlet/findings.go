@@ -17,7 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// diagnose looks at a window that was published, and publishes what begins or ends with it: to outputs, store, metrics and the log.
+// diagnose examines a published window, and publishes each finding that starts or ends with it: to outputs, store, metrics and log.
 func (s *Set) diagnose(ctx context.Context, l report.Line) {
 	s.engine.SetClock(s.opts.Clock())
 	changed := s.engine.Line(l)
@@ -33,7 +33,7 @@ func (s *Set) diagnose(ctx context.Context, l report.Line) {
 	s.put(ctx, known.Findings(changed), open)
 }
 
-// put publishes findings that begin or end; open are those that go on.
+// put publishes findings that start or end; open are the active ones.
 func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
 	s.finds.Lock()
 	s.found = open
@@ -47,14 +47,14 @@ func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
 	s.metrics.Findings(open)
 }
 
-// Open are the findings that go on, the gravest first.
+// Open are the active findings, the most severe first.
 func (s *Set) Open() []finding.Finding {
 	s.finds.Lock()
 	defer s.finds.Unlock()
 	return s.found
 }
 
-// current are the findings that go on with their latest values.
+// current are the active findings with their latest values.
 func (s *Set) current() []finding.Finding {
 	if s.opts.Diagnosed == nil {
 		return s.names.Load().Findings(s.engine.Open())
@@ -62,10 +62,10 @@ func (s *Set) current() []finding.Finding {
 	return s.Open()
 }
 
-// Subjects are the networks and hosts of which the latest windows could show that something is wrong.
+// Subjects are the networks and hosts that the latest windows could judge.
 func (s *Set) Subjects() []string { return s.engine.Subjects() }
 
-// Found replaces the findings that go on: one with a key that was not there begins, one that is missing ends now. One caller at a time.
+// Found replaces the active findings: one with a new key starts, a missing one ends now. It must not be called concurrently.
 func (s *Set) Found(ctx context.Context, open []finding.Finding, now time.Time) {
 	before := map[string]finding.Finding{}
 	for _, f := range s.Open() {
@@ -88,7 +88,7 @@ func (s *Set) Found(ctx context.Context, open []finding.Finding, now time.Time) 
 	s.put(ctx, changed, open)
 }
 
-// ForgetFindings forgets those that Found was given, silently: another process puts them out now.
+// ForgetFindings forgets those given to Found without publishing their end: another process publishes them from now on.
 func (s *Set) ForgetFindings() {
 	s.finds.Lock()
 	s.found = nil
@@ -96,7 +96,7 @@ func (s *Set) ForgetFindings() {
 	s.metrics.Findings(nil)
 }
 
-// parsed are promises that a configuration has checked.
+// parsed parses promises that the configuration has checked.
 func parsed(texts []string) (list []finding.Promise) {
 	for _, text := range texts {
 		if p, err := finding.ParsePromise(text); err == nil {
@@ -116,7 +116,7 @@ func (s *Set) logFinding(f finding.Finding) {
 	s.opts.Log.Log(context.Background(), level, what, "kind", string(f.Kind), "subject", f.Subject.Name, "interface", f.Interface, "severity", f.Severity.String(), "text", f.Sentence())
 }
 
-// finding is a record of one that began or ended.
+// finding appends the record of a finding that started or ended.
 func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 	var b bytes.Buffer
 	if err := report.NewJSON(&b, io.Discard).Finding(said); err != nil {

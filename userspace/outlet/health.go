@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// ReaderHealth is one reader of windows.
+// ReaderHealth is the state of one reader of windows.
 type ReaderHealth struct {
 	Name   string `json:"name"`
 	Queued int    `json:"queued"`
@@ -13,7 +13,7 @@ type ReaderHealth struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// StoreHealth is the store and its disk.
+// StoreHealth is the state of the store and its disk.
 type StoreHealth struct {
 	Path    string  `json:"path"`
 	Kept    uint64  `json:"kept_windows"` // since the start
@@ -24,7 +24,7 @@ type StoreHealth struct {
 	Dropped uint64  `json:"-"`
 }
 
-// Health says how readers and store fare; the store is nil where none is kept.
+// Health returns the state of readers and store; nil if no store is configured.
 func (s *Set) Health() ([]ReaderHealth, *StoreHealth) {
 	s.mu.Lock()
 	outputs, kept := s.outputs, s.kept

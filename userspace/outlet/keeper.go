@@ -18,7 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// keeper puts windows into the store: whatever waits for it goes in with one transaction, at once.
+// keeper writes windows to the store: all that are queued, in one transaction.
 type keeper struct {
 	cfg   settings.Store
 	store *store.Store
@@ -26,14 +26,14 @@ type keeper struct {
 	log   *slog.Logger
 	clock func() report.Clock
 	done  chan struct{}
-	whole atomic.Bool // snapshots are kept, too
+	whole atomic.Bool // store snapshots, too
 
-	engine          *diagnose.Engine // whose baselines are kept, too
-	forgetful, full bool             // the last save failed; had no room for all: of run alone
+	engine           *diagnose.Engine // whose baselines are stored, too
+	saveFailed, full bool             // the last save failed; had no space for all: of run alone
 
 	mu     sync.Mutex
 	err    error
-	failed uint64 // windows that were not kept
+	failed uint64 // windows that were not stored
 	kept   uint64
 	last   time.Time
 }
@@ -52,11 +52,11 @@ func newKeeper(c settings.Store, s *store.Store, set *Set) *keeper {
 	return k
 }
 
-// most is how many windows one transaction takes.
+// most bounds the windows of a transaction.
 const most = 256
 
-// gather is how long a window waits for others before it is written: one transaction, which the disk has to confirm twice, takes those of all
-// algorithms, and of instances that end together. A process that is killed loses what waits: less than a window of 100 ms, the shortest there is.
+// gather is how long a window waits for others before it is written: one transaction, which costs two disk flushes, contains those of all
+// algorithms, and of instances that end together. A killed process loses what waits: less than a window, as the shortest has 100 ms.
 const gather = 20 * time.Millisecond
 
 func (k *keeper) run() {
@@ -81,7 +81,7 @@ func (k *keeper) run() {
 		time.Sleep(gather)
 		for len(records) < most {
 			now, cancel := context.WithCancel(context.Background())
-			cancel() // take what is there, wait for nothing
+			cancel() // do not wait: take only what is queued
 			e, missed, err := k.sub.Next(now)
 			k.lose(missed)
 			if err != nil {
@@ -148,7 +148,7 @@ func (k *keeper) close() error {
 	return k.store.Close()
 }
 
-// free is the space on the store's disk.
+// free is the free space on the store's disk.
 func (k *keeper) free() int64 {
 	var fs unix.Statfs_t
 	if unix.Statfs(k.cfg.Path, &fs) != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-// NewLogger is what a configuration says of how to speak. The journal has times of its own.
+// NewLogger makes the log handler of a configuration. The journal adds its own timestamps.
 func NewLogger(out io.Writer, l settings.Log, journal bool) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(l.Level)) // checked with the configuration

@@ -1,5 +1,5 @@
-// Package outlet is where windows go: to files of JSON lines, to Prometheus and the page, into a store that can be asked later. Each has a
-// queue of its own. What runs for months hands its windows to one Set, and exchanges where they go while they come.
+// Package outlet writes windows to outputs: files of JSON lines, Prometheus, the page, and the store. Each output has its own
+// queue. A long-running process publishes to one Set, whose outputs a new configuration replaces while windows arrive.
 package outlet
 
 import (
@@ -30,28 +30,28 @@ import (
 // Options of a Set.
 type Options struct {
 	Log     *slog.Logger
-	Stdout  io.Writer           // for outputs that are named -
+	Stdout  io.Writer           // for outputs named -
 	Clock   func() report.Clock // of the windows; nil: this host's, since it booted
-	Handler func() http.Handler // answers on the listener and the socket, beside what Set itself answers
-	// Diagnosed is handed the findings of the windows, which go on, whenever one begins or ends. Where it is there, they are not put out, but what Found is told.
+	Handler func() http.Handler // serves further paths on listener and socket
+	// Diagnosed is called with the active findings of the windows whenever one starts or ends. If it is set, these are not published; those given to Found are.
 	Diagnosed func(open []finding.Finding)
 }
 
-// Config says where windows go.
+// Config lists the outputs of windows.
 type Config struct {
 	Outputs  []settings.Output
-	Store    *settings.Store // nil: windows are not kept
-	Listen   string          // "" for none
+	Store    *settings.Store // nil: windows are not stored
+	Listen   string          // "": none
 	Metrics  settings.Metrics
 	Web      settings.Web
-	Keys     *keys.Files // of the bus, for Web; nil where there are none
+	Keys     *keys.Files // of the bus, for Web; nil: none
 	Socket   string
-	Promises []string // that findings compare with
+	Promises []string // that findings compare values with
 	Alerts   settings.Alerts
-	Names    *names.Names // beside rows and findings; nil: none
+	Names    *names.Names // added to rows and findings; nil: none
 }
 
-// Set is everywhere that windows go. It is safe for concurrent use.
+// Set is the set of all outputs of windows. It is safe for concurrent use.
 type Set struct {
 	opts    Options
 	hub     feed.Hub
@@ -59,30 +59,30 @@ type Set struct {
 	engine  *diagnose.Engine
 	api     *api.API
 	names   atomic.Pointer[names.Names]
-	probe   atomic.Pointer[func() Probe] // nil: nobody has said how the process fares
+	probe   atomic.Pointer[func() Probe] // nil: no state of the process was given yet
 
-	finds sync.Mutex        // of found alone: windows do not wait for a configuration that is exchanged
-	found []finding.Finding // that go on: as Found was told, or the engine's
+	finds sync.Mutex        // of found alone: publishing a window does not wait for a change of configuration
+	found []finding.Finding // active, as given to Found or as the engine has them
 
 	mu      sync.Mutex
 	outputs []*output
 	kept    *keeper
-	alerts  *alerter // nil: nobody is told
+	alerts  *alerter // nil: no receiver
 	servers servers
 }
 
-// New is a Set with nowhere to go to yet.
+// New returns a Set without outputs.
 func New(o Options) *Set {
 	if o.Clock == nil {
 		o.Clock = hostclock.Read
 	}
 	s := &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 	s.metrics.Findings(nil)
-	s.api = api.New(api.Options{Hub: &s.hub, Clock: o.Clock, Findings: s.current, Store: s.past, Health: s.fares})
+	s.api = api.New(api.Options{Hub: &s.hub, Clock: o.Clock, Findings: s.current, Store: s.past, Health: s.state})
 	return s
 }
 
-// past is the store; nil where there is none.
+// past returns the store; nil if there is none.
 func (s *Set) past() store.Past {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,13 +92,13 @@ func (s *Set) past() store.Past {
 	return s.kept.store
 }
 
-// Hub has every window, for further subscribers.
+// Hub publishes every window; others may subscribe.
 func (s *Set) Hub() *feed.Hub { return &s.hub }
 
-// Metrics are what is served.
+// Metrics are the metrics that are served.
 func (s *Set) Metrics() *prom.Store { return s.metrics }
 
-// Publish hands a window to whoever reads.
+// Publish passes a window to all outputs.
 func (s *Set) Publish(ctx context.Context, l report.Line) {
 	l = s.names.Load().Line(l)
 	if !l.Encoding.Fits(l) {
@@ -110,29 +110,29 @@ func (s *Set) Publish(ctx context.Context, l report.Line) {
 	s.diagnose(ctx, l)
 }
 
-// Describe tells whoever reads windows what is measured.
+// Describe passes the description of the run to all outputs.
 func (s *Set) Describe(ctx context.Context, run report.Run) {
 	s.api.Start(run)
 	s.hub.Publish(ctx, feed.Event{Run: &run})
 }
 
-// Forget an instance that is no more.
+// Forget removes an instance that was closed.
 func (s *Set) Forget(key string) {
 	s.metrics.Forget(key)
 	s.api.Forget(key)
 }
 
-// Opened is what a configuration needs of the system, and what the running one does not have: everything that can fail is tried before
-// anything of the running one is given up.
+// Opened is everything that a configuration needs from the system and the running one does not have. All that can fail is done before
+// anything of the running configuration is closed.
 type Opened struct {
 	cfg    Config
-	files  []io.WriteCloser // one an output
+	files  []io.WriteCloser // one per output
 	store  *store.Store
 	server *prom.Server
 	socket *socket
 }
 
-// Prepare opens what Commit will take.
+// Prepare opens what Commit needs.
 func (s *Set) Prepare(cfg Config) (*Opened, error) {
 	o := &Opened{cfg: cfg}
 	if err := o.open(s); err != nil {
@@ -167,7 +167,7 @@ func (o *Opened) open(s *Set) (err error) {
 	return nil
 }
 
-// Close gives up what was prepared and not taken.
+// Close closes what was prepared and not committed.
 func (o *Opened) Close() error {
 	var errs []error
 	for _, f := range o.files {
@@ -182,12 +182,12 @@ func (o *Opened) Close() error {
 	return errors.Join(append(errs, o.socket.close())...)
 }
 
-// beyond is told when there are more series than are served.
+// beyond is called when there are more series than the limit.
 func (s *Set) beyond(dropped int) {
 	s.opts.Log.Warn("metrics left out of the scrape: more series than metrics_limit", "dropped", dropped)
 }
 
-// Commit takes what was opened; what the configuration does not have any more ends.
+// Commit applies what was opened, and closes what the configuration no longer has.
 func (s *Set) Commit(o *Opened) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *Set) serve(o *Opened) {
 	}
 }
 
-// Close ends everything: what was published before is written first.
+// Close closes all outputs, after writing what was published before.
 func (s *Set) Close() error {
 	s.hub.Close()
 	s.mu.Lock()
@@ -270,10 +270,10 @@ func (s *Set) Close() error {
 	return errors.Join(append(errs, s.servers.close()...)...)
 }
 
-// LogWriter carries complaints of libraries to the log.
+// LogWriter passes messages of libraries to the log.
 type LogWriter struct{ Log *slog.Logger }
 
-// Write logs a complaint.
+// Write logs one message.
 func (w LogWriter) Write(b []byte) (int, error) {
 	w.Log.Warn(string(b))
 	return len(b), nil

@@ -28,7 +28,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// Everything that was published before the end is in the store, in whatever portions it came; readers of health disturb nobody.
+// Everything that was published before the end is in the store, in any portions; readers of health block nothing.
 func TestKeeper(t *testing.T) {
 	set := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	hub, log := &set.hub, set.opts.Log
@@ -78,11 +78,11 @@ func TestCommit(t *testing.T) {
 		}
 	}
 	if told.Len() > 0 {
-		t.Errorf("told: %s", &told)
+		t.Errorf("logged: %s", &told)
 	}
 }
 
-// What cannot be written is said of whoever cannot, and of nobody else.
+// An output that cannot be written is reported, and no other.
 func TestHealth(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Stdout: io.Discard})
 	path := filepath.Join(t.TempDir(), "windows.db")
@@ -120,7 +120,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// What stays in a configuration goes on: it is written to once, and in the file that has its name now.
+// Outputs in both configurations continue: each is written to once, in the file that has its name now.
 func TestCommitAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
@@ -149,11 +149,11 @@ func TestCommitAgain(t *testing.T) {
 		}
 	}
 	if s.kept.kept != 3 {
-		t.Errorf("%d windows are kept", s.kept.kept)
+		t.Errorf("%d windows are stored", s.kept.kept)
 	}
 }
 
-// A question is what its parameters say; what is none is refused, and what is asked of nobody is said.
+// A query is parsed from its parameters; an invalid one is rejected, and one without a store is an error.
 func TestHistory(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
 	ask := func(query string) (int, string, string) {
@@ -161,7 +161,7 @@ func TestHistory(t *testing.T) {
 		s.handler(api.Guard{Certified: true}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?"+query, nil))
 		return w.Code, w.Body.String(), w.Header().Get(api.MoreHeader)
 	}
-	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no windows are kept here: give a store\n" {
+	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no store configured, windows are not stored\n" {
 		t.Errorf("%d, %q", code, text)
 	}
 	o, err := s.Prepare(Config{Store: &settings.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
@@ -196,7 +196,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What is failing answers 503, so that whoever only looks at the status knows; each path answers its own question.
+// A failing process answers 503, so that the status alone suffices; each path answers its own question.
 func TestAnswers(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	health := "{\"it\":\"a<b\"}\n"
@@ -225,7 +225,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What an output was too slow for is said, and the rest is written.
+// Windows that an output was too slow for are reported, and the rest is written.
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var told, text bytes.Buffer
@@ -236,7 +236,7 @@ func TestSlowOutput(t *testing.T) {
 	hub.Close()
 	o.run()
 	if !strings.Contains(told.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
-		t.Errorf("told %q, written %q", &told, &text)
+		t.Errorf("logged %q, written %q", &told, &text)
 	}
 }
 
@@ -257,7 +257,7 @@ func (h *half) Write(p []byte) (int, error) {
 
 func (h *half) Close() error { return nil }
 
-// A line that the disk had no room for stays alone: what is written behind it begins a line.
+// An incomplete line stays alone: what is written after it starts a new line.
 func TestTornLine(t *testing.T) {
 	disk := &half{}
 	o := &output{file: disk, log: slog.New(slog.DiscardHandler)}
@@ -272,7 +272,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// What is free is told in bytes, and of no disk it is -1.
+// Free space is in bytes, and -1 without a disk.
 func TestFree(t *testing.T) {
 	dir := t.TempDir()
 	var fs unix.Statfs_t

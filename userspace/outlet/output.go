@@ -17,7 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// output writes windows as JSON lines. It has a goroutine of its own; what it cannot write in time is lost for it alone.
+// output writes windows as JSON lines. It has its own goroutine; what it cannot write in time is lost to this output alone.
 type output struct {
 	cfg   settings.Output
 	sub   *feed.Subscription
@@ -28,11 +28,11 @@ type output struct {
 	mu     sync.Mutex
 	file   io.WriteCloser
 	failed uint64
-	torn   bool // the last line has no end
+	torn   bool // the last line is incomplete
 	err    error
 }
 
-// openOutput opens the file, which is the operator's alone.
+// openOutput opens the file with permissions for the operator alone.
 func openOutput(o settings.Output, stdout io.Writer) (io.WriteCloser, error) {
 	if o.JSON == "-" {
 		return staysOpen{stdout}, nil
@@ -47,7 +47,7 @@ func openOutput(o settings.Output, stdout io.Writer) (io.WriteCloser, error) {
 	return f, nil
 }
 
-// staysOpen is a stream that is not ours to close.
+// staysOpen is a stream that belongs to the caller and is not closed.
 type staysOpen struct{ io.Writer }
 
 func (staysOpen) Close() error { return nil }
@@ -58,7 +58,7 @@ func newOutput(o settings.Output, file io.WriteCloser, set *Set) *output {
 	return out
 }
 
-// reopen goes on in another file: the old one was rotated away, perhaps.
+// reopen continues with another file, for example after the old one was rotated.
 func (o *output) reopen(f io.WriteCloser) {
 	o.mu.Lock()
 	old := o.file
@@ -120,10 +120,10 @@ func (o *output) write(text []byte, err error) {
 	o.err = err
 }
 
-// endPatience is how long the end waits for a reader that does not read.
+// endPatience bounds how long closing waits for a blocked reader.
 const endPatience = 3 * time.Second
 
-// leave ends an output that another configuration does not have; what waits for it is written first.
+// leave closes an output that the new configuration does not have, after writing what is queued.
 func (o *output) leave() {
 	o.sub.Finish()
 	if err := o.close(); err != nil {
@@ -135,7 +135,7 @@ func (o *output) close() error {
 	select {
 	case <-o.done:
 	case <-time.After(endPatience):
-		return fmt.Errorf("whoever reads %s does not: the last windows are lost", o.cfg.JSON)
+		return fmt.Errorf("output %s blocked for %v: last windows dropped", o.cfg.JSON, endPatience)
 	}
 	if err := o.file.Close(); err != nil {
 		return fmt.Errorf("close output: %w", err)

@@ -9,16 +9,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// pasts is the kind of state under which a store has what was usual: finding.Past, one a stream.
+// pasts is the kind of state under which a store holds the baselines: one finding.Past per stream.
 const pasts = "baselines"
 
-// How often what is usual is written: soon after the start, then rarely, and at the end. A process that is killed has learned that much in vain.
+// How often baselines are saved: soon after the start, then rarely, and at the end. A process that is killed loses what it learned since the last save.
 const (
 	firstPasts = 10 * time.Minute
 	everyPasts = time.Hour
 )
 
-// recall lets findings know what was usual before this start. Whatever cannot be read is left out: measuring goes on, and learns it again.
+// recall restores the baselines saved by an earlier run. Unreadable ones are left out: measuring continues and learns them again.
 func recall(s *store.Store, e *diagnose.Engine, log *slog.Logger, path string, now time.Time) {
 	read, refused := 0, 0
 	var first error
@@ -35,28 +35,28 @@ func recall(s *store.Store, e *diagnose.Engine, log *slog.Logger, path string, n
 	})
 	switch {
 	case err != nil:
-		log.Error("baselines are unreadable: findings learn again what is usual", "store", path, "error", err)
+		log.Error("baselines unreadable, learning them again", "store", path, "error", err)
 	case refused > 0:
-		log.Warn("baselines refused: findings learn again what is usual there; the next save replaces them, or stop xdpmon and move the store away if it is another program's",
+		log.Warn("some baselines unreadable, learning them again; the next save replaces them (if the store belongs to another program, stop xdpmon and move it)",
 			"store", path, "refused", refused, "read", read, "error", first)
 	case read > 0:
 		log.Info("baselines read", "store", path, "streams", read)
 	}
 }
 
-// remember writes what is usual now.
+// remember saves the baselines.
 func (k *keeper) remember() {
 	values, left := k.engine.Pasts(k.store.StateRoom())
 	if err := k.store.SetState(pasts, values); err != nil {
-		if !k.forgetful {
-			k.log.Error("baselines are not saved: after a restart findings learn again what is usual", "store", k.cfg.Path, "error", err)
+		if !k.saveFailed {
+			k.log.Error("cannot save baselines, a restart would learn them again", "store", k.cfg.Path, "error", err)
 		}
-		k.forgetful = true
+		k.saveFailed = true
 		return
 	}
-	k.forgetful = false
+	k.saveFailed = false
 	if left > 0 && !k.full {
-		k.log.Warn("baselines of some subjects have no room in the store: raise store.max_bytes", "store", k.cfg.Path, "left_out", left, "saved", len(values))
+		k.log.Warn("store too small for the baselines of some subjects: raise store.max_bytes", "store", k.cfg.Path, "left_out", left, "saved", len(values))
 	}
 	k.full = left > 0
 }

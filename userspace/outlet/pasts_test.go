@@ -47,7 +47,7 @@ func usual(n int) []time.Duration {
 }
 
 // Whoever starts again knows what was usual: windows that take longer begin a finding. Without the store's memory, or where it is damaged or of another
-// version, that is learned again, the log names the store and the remedy, and windows are kept as before.
+// version, that is learned again, the log names the store and the remedy, and windows are stored as before.
 func TestPastsSurvive(t *testing.T) {
 	const l = 14900 * time.Millisecond // still compared with windows of 10 s, and 4.9 scatters longer: five of them are an alarm, and too few to learn from
 	late := []time.Duration{l, l, l, l, l}
@@ -57,7 +57,7 @@ func TestPastsSurvive(t *testing.T) {
 		log   string
 	}{
 		"as it was": {nil, 1, `msg="baselines read"`},
-		"damaged":   {func(v map[string][]byte) { each(v, func(b []byte) { b[len(b)/2] ^= 1 }) }, 0, "baselines refused: findings learn again"},
+		"damaged":   {func(v map[string][]byte) { each(v, func(b []byte) { b[len(b)/2] ^= 1 }) }, 0, "some baselines unreadable, learning them again"},
 		"another's": {func(v map[string][]byte) { each(v, func(b []byte) { b[0] = 99 }) }, 0, "version 99, this one reads 1"},
 		"nothing":   {func(v map[string][]byte) { clear(v) }, 0, ""},
 	} {
@@ -87,7 +87,7 @@ func TestPastsSurvive(t *testing.T) {
 			}
 			defer kept.Close()
 			if n, err := kept.Stats(); err != nil || n.Records < 80 {
-				t.Errorf("%d windows are kept: %v", n.Records, err)
+				t.Errorf("%d windows are stored: %v", n.Records, err)
 			}
 			if err := kept.State(pasts, func(_ string, b []byte) {
 				if b[0] == 99 {

@@ -24,10 +24,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/web"
 )
 
-// servers are where questions are answered.
+// servers are the listeners that answer queries.
 type servers struct {
 	http   *prom.Server
-	listen string // as it was asked for
+	listen string // as configured
 	web    settings.Web
 	socket *socket
 }
@@ -40,13 +40,13 @@ func (s *servers) close() []error {
 	return append(errs, s.socket.close())
 }
 
-// socket answers on this host, to those who may open it.
+// socket answers queries of this host, from users who may open it.
 type socket struct {
 	path   string
 	server http.Server
 }
 
-// listenSocket takes over a socket that nobody answers on.
+// listenSocket replaces a socket that no process answers on.
 func listenSocket(path string, handler http.Handler) (*socket, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open socket: %w", err)
@@ -55,7 +55,7 @@ func listenSocket(path string, handler http.Handler) (*socket, error) {
 		conn.Close()
 		return nil, fmt.Errorf("open socket %s: another process answers on it; give this one a socket of its own", path)
 	}
-	_ = os.Remove(path) // of one that was killed
+	_ = os.Remove(path) // left by a process that was killed
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("open socket: %w", err)
@@ -64,7 +64,7 @@ func listenSocket(path string, handler http.Handler) (*socket, error) {
 		return nil, errors.Join(fmt.Errorf("open socket: %w", err), l.Close())
 	}
 	s := &socket{path: path, server: http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute}}
-	go s.server.Serve(l) //nolint:errcheck // it ends with Close
+	go s.server.Serve(l) //nolint:errcheck // returns after Close
 	return s, nil
 }
 
@@ -75,7 +75,7 @@ func (s *socket) close() error {
 	return s.server.Close()
 }
 
-// handler answers page, API and history, and for the rest whoever has the set.
+// handler serves page, API and history, and passes everything else to Options.Handler.
 func (s *Set) handler(g api.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /history", g.Wrap(http.HandlerFunc(s.history)))
@@ -83,7 +83,7 @@ func (s *Set) handler(g api.Guard) http.Handler {
 	return s.api.Front(g, web.Front(mux))
 }
 
-// listen opens the listener that a configuration asks for.
+// listen opens the configured listener.
 func (o *Opened) listen(s *Set, text string) error {
 	address, _, err := prom.Address(text)
 	if err != nil {
@@ -110,8 +110,8 @@ func (o *Opened) listen(s *Set, text string) error {
 	return err
 }
 
-// fares is how the process says that it does.
-func (s *Set) fares() (any, bool) {
+// state returns the state of the process.
+func (s *Set) state() (any, bool) {
 	if probe := s.probe.Load(); probe != nil {
 		p := (*probe)()
 		return p.Answer, p.Failing
@@ -119,7 +119,7 @@ func (s *Set) fares() (any, bool) {
 	return map[string]string{}, false
 }
 
-// Probe is one look at how a process fares.
+// Probe is the state of a process at one time.
 type Probe struct {
 	Answer  any  // served as JSON at /healthz
 	Failing bool // /healthz answers 503
@@ -139,7 +139,7 @@ func (s *Set) Answers(probe func() Probe, more prometheus.Collector) http.Handle
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(p.Answer) // the client has disconnected: nobody reads the error
+		_ = e.Encode(p.Answer) // the client has disconnected
 	})
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, !probe().Stuck, "live") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { plain(w, probe().Ready, "ready") })
@@ -156,13 +156,13 @@ func plain(w http.ResponseWriter, ok bool, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// history is /api/v1/records under the name that it had before 0.1.0; it goes in 0.2.0.
+// history serves /api/v1/records at its path from before 0.1.0; it is removed in 0.2.0.
 func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	kept := s.kept
 	s.mu.Unlock()
 	if kept == nil {
-		http.Error(w, "no windows are kept here: give a store", http.StatusNotFound)
+		http.Error(w, "no store configured, windows are not stored", http.StatusNotFound)
 		return
 	}
 	q, err := parseQuery(r.URL.Query().Get)
@@ -181,7 +181,7 @@ func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// parseQuery reads times as RFC 3339 or as how long ago.
+// parseQuery reads times as RFC 3339, or as a duration before now.
 func parseQuery(get func(string) string) (q store.Query, err error) {
 	q = store.Query{Algorithm: get("algorithm"), Instance: get("instance"), Interface: get("interface"), Newest: get("newest") == "true", Snapshots: get("snapshots") == "true"}
 	if q.From, err = api.When(get("from"), time.Now()); err != nil {
@@ -192,7 +192,7 @@ func parseQuery(get func(string) string) (q store.Query, err error) {
 	}
 	if text := get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 0 {
-			return q, fmt.Errorf("limit %q is not a number", text)
+			return q, fmt.Errorf("limit %q: give an integer of at least 0", text)
 		}
 	}
 	return q, nil

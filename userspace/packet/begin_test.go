@@ -2,7 +2,7 @@ package packet
 
 import "testing"
 
-// TestBegin: one changed byte among the first 32 is another beginning, one behind them is not, and nothing is made of a cut payload.
+// TestBegin: a changed byte among the first 32 changes the hash, one after them does not, and a truncated payload has none.
 func TestBegin(t *testing.T) {
 	long := []byte("0123456789abcdefghijklmnopqrstuvwxyz")
 	whole := begin(long, uint32(len(long)))

@@ -20,7 +20,7 @@ type DecodeOptions struct {
 var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
 // Decode reads a frame into p, overwriting all of it. It never fails: fields that could not be read are not Valid, and the reason
-// is returned. Lengths come from the IP header, never from what was captured.
+// is returned. Lengths are from the IP header, never from the captured length.
 func Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
 	d := decoders.Get().(*Decoder)
 	reason := d.Decode(f, opts, p)

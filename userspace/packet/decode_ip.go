@@ -20,7 +20,7 @@ const (
 	protoShim6 = 140
 )
 
-// jumboOption is the option of RFC 2675 with its length, where it has to stand: first in a hop-by-hop header.
+// jumboOption is the option of RFC 2675 with its length, at its required position: first in a hop-by-hop header.
 const jumboOption = 0xc204
 
 // ip reads an IP header and what follows it.

@@ -80,7 +80,7 @@ func etherFamily(kind uint16) family {
 	return other
 }
 
-// isTag knows 802.1Q, 802.1ad, and what outer tags had before that.
+// isTag reports whether it is the type of a tag: 802.1Q, 802.1ad, or one used for outer tags before 802.1ad.
 func isTag(kind uint16) bool {
 	return kind == unix.ETH_P_8021Q || kind == unix.ETH_P_8021AD || kind == unix.ETH_P_QINQ1
 }

@@ -351,7 +351,7 @@ func TestReasonNames(t *testing.T) {
 	}
 }
 
-// FuzzDecode asks for no panic and no reading behind what was captured; go test runs the seeds.
+// FuzzDecode checks for panics and reads after the captured data; go test runs the seeds.
 func FuzzDecode(f *testing.F) {
 	for _, group := range [][]decodeCase{linkCases, networkCases, transportCases, tunnelCases} {
 		for _, c := range group {

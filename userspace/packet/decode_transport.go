@@ -76,7 +76,7 @@ func (d *Decoder) readTCP(p *Packet) Reason {
 	return Parsed
 }
 
-// ports stand where a TCP and a UDP header begin.
+// ports are the first fields of a TCP and a UDP header.
 func (p *Packet) ports(header []byte) {
 	p.SrcPort, p.DstPort = binary.BigEndian.Uint16(header), binary.BigEndian.Uint16(header[2:])
 }

@@ -66,7 +66,7 @@ type Packet struct {
 	ICMPType         uint8
 	VLAN             uint16
 	IPID             uint16
-	Window           uint16 // TCP: as it stands in the header, not scaled
+	Window           uint16 // TCP: as in the header, not scaled
 	Segs             uint16
 	Seq, Ack         uint32 // ICMP echo: the sequence number in Seq
 	TSVal, TSEcr     uint32

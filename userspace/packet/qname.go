@@ -62,7 +62,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// WireName writes "www.Example.org" as it stands in a message, in lower case; "" when it cannot be a name.
+// WireName writes "www.Example.org" in wire format, in lower case; "" if it cannot be a name.
 func WireName(text string) string {
 	var b []byte
 	for label := range strings.SplitSeq(strings.TrimSuffix(text, "."), ".") {

@@ -73,7 +73,7 @@ type tally struct {
 	n                 int
 	tcp, udp, ts, dns int
 	addresses, vlans  int
-	shortened         int // frames whose record says less than their IP header; tshark believes the record
+	shortened         int // frames whose record has less than their IP header; tshark trusts the record
 	unknownLink       int // packets inside of what the parser does not follow (Cisco FabricPath)
 	wrong             int
 }
@@ -123,7 +123,7 @@ func (c *tally) next(src capture.Source, l tsharkLine) {
 	c.compareUDP(&p, l, path, reason)
 }
 
-// outermost cuts tshark's protocols behind the first transport: what follows is inside a tunnel or a quotation.
+// outermost cuts tshark's protocols after the first transport: what follows is inside a tunnel or a quotation.
 func outermost(protocols string) string {
 	for _, transport := range []string{":tcp", ":udp", ":icmp", ":icmpv6", ":gre"} {
 		if i := strings.Index(protocols+":", transport+":"); i >= 0 {
@@ -133,7 +133,7 @@ func outermost(protocols string) string {
 	return protocols
 }
 
-// tunnelled says whether there is more than one network header in front of the first transport.
+// tunnelled reports whether there is more than one network header before the first transport.
 func tunnelled(path string) bool {
 	return strings.Count(path+":", ":ip:")+strings.Count(path+":", ":ipv6:") > 1
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// fullPacket is what an initial value of one packet is in bytes: with it the bound on second passes holds for packets up
+// fullPacket is an initial value of one packet in bytes: with it the bound on second passes holds for packets up
 // to this size.
 const fullPacket = 1500
 
@@ -16,7 +16,7 @@ type config struct {
 	ways   heavy.Ways
 	bytes  bool
 	budget float64
-	passes float64 // second passes a second that an adapting initial value aims at, at most
+	passes float64 // maximum of second passes per second for an adapting initial value
 	delay  int
 	top    int
 }
@@ -47,7 +47,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 // auto is the value of precision.initial that follows the load.
 const auto = "auto"
 
-// readInitial: on a switch, whose hashes are asked for with CRC, second passes share a port of one pipeline, and the initial value is
+// readInitial: on a switch (hashes with CRC), second passes share a port of one pipeline, and the initial value is
 // compiled in.
 func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	switch text := v.Text("initial"); {
@@ -68,7 +68,7 @@ const (
 	mostInitial   = 1_000_000
 )
 
-// unitOfInitial is what an initial value of one packet is.
+// unitOfInitial is the initial value of one packet.
 func (c *config) unitOfInitial() float64 {
 	if c.bytes {
 		return fullPacket

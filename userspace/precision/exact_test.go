@@ -72,8 +72,8 @@ func number(t *testing.T, b report.Body, name string) float64 {
 	return 0
 }
 
-// With room for every flow each is listed with what it had, but for packets that went by before its second pass had come back, and
-// with an interval that says so; windows are apart.
+// With an entry for every flow each is listed with its count, except for packets before its second pass had returned, and
+// with an interval that includes them; windows are separate.
 func TestRoomForAll(t *testing.T) {
 	for _, set := range []map[string]string{{}, {"key": "dst", "count": "bytes", "ways": "3", "entries": "3072", "initial": "1"}, {"family": "4", "admission": "exact"},
 		{"key": "service", "admission": "pow2", "ways": "4"}, {"key": "srcdst", "family": "6", "admission": "deterministic"}, {"initial": "0", "key": "proto"}} {
@@ -190,7 +190,7 @@ func TestFormsOfTheTwin(t *testing.T) {
 	}
 }
 
-// Where entries are fought over a second pass still writes into its own way alone: nobody has two, and who is there last has an entry.
+// With contention for entries a second pass still writes only into its own way: no flow has two, and the last one has an entry.
 func TestCrowdedWaysAreApart(t *testing.T) {
 	for _, ways := range []string{"2", "3", "4"} {
 		for _, l := range windows(t, map[string]string{"ways": ways, "entries": "24", "admission": "exact", "initial": "1", "key": "srcdst"}) {
@@ -198,7 +198,7 @@ func TestCrowdedWaysAreApart(t *testing.T) {
 				t.Errorf("%s ways: %g flows have two entries", ways, n)
 			}
 			if passes := number(t, l.Report, "recirculated"); passes < 40 {
-				t.Errorf("%s ways: nobody fights for entries: %g second passes", ways, passes)
+				t.Errorf("%s ways: no contention for entries: %g second passes", ways, passes)
 			}
 		}
 	}

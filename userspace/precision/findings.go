@@ -12,7 +12,7 @@ const (
 	fewestTotal = 500
 )
 
-// findings are whether one flow has most of the traffic, which others read beside a queue, and whether the table held what it should.
+// findings are whether one flow dominates the traffic, which others use together with a queue, and whether the table was large enough.
 func findings(l report.Line) (seen finding.Seen) {
 	total := finding.Num(l.Report, "total")
 	if !(total >= fewestTotal) {

@@ -109,8 +109,8 @@ func opened(s *snapshot.Snapshot) (counts, *heavy.Table, error) {
 	return n, table, r.Err()
 }
 
-// Merge implements algo.Merger: it sums what entries have counted, whatever the seeds: keys are whole. The interval of a flow that a host has no entry for reaches as
-// far as that host may have overlooked.
+// Merge implements algo.Merger: it sums the entries' counts, whatever the seeds: keys are stored whole. The interval of a flow without an entry on a host includes
+// what that host may have missed.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	n, t, err := opened(a)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *config) table(from *heavy.Table, total uint64) report.Table {
 	t := c.header()
 	for _, f := range heavy.Top(from.Counts, c.top) {
 		g, noted := from.Guesses[f.Key]
-		if !noted { // of what it began with nothing is known but that it competed for it
+		if !noted { // of its initial value only the competing counters are known
 			g = heavy.Unnoted(f.Count, from.Minimum)
 		}
 		low, high := g.Interval(f.Count)
@@ -209,12 +209,12 @@ func (c *config) table(from *heavy.Table, total uint64) report.Table {
 	return t
 }
 
-// doubtful marks a row of which less than half was counted packet by packet. How large such a flow is depends on how many small ones there are
-// that may have had luck, so it has bounds and no interval. Bytes have no other: a value at admission does not say of how many packets it was, one large
-// one or many small ones, and where entries change hands often what a flow had in an earlier one is missing.
+// doubtful marks a row of which less than half was counted packet by packet. The size of such a flow depends on the number of small ones
+// that may have had luck, so it has bounds and no interval. Bytes have no other: a value at admission does not give the number of packets, one large
+// one or many small ones, and if entries often change their flow, the count of an earlier entry is missing.
 const doubtful = "may be half or less"
 
-// truthColumns are those of header() that the truth has: the key's, and two.
+// truthColumns are the columns of header() that the truth has: the key's, and two.
 func (c *config) truthColumns() int { return len(c.ways.Spec.Columns()) + 2 }
 
 func (c *config) header() report.Table {
@@ -291,5 +291,5 @@ func (o *oracle) judged() []heavy.Flow {
 	return flows
 }
 
-// Ways are the arrays as they are configured, for measurements that read them directly.
+// Ways are the arrays as configured, for measurements that read them directly.
 func (i *instance) Ways() *heavy.Ways { return &i.ways }

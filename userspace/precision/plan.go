@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Plan implements algo.Planner: the most entries that fit, and from which size on a flow is found.
+// Plan implements algo.Planner: the maximum of entries, and the smallest flow that is found.
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	load, err := heavy.ReadLoad(a)
 	if err != nil {

@@ -72,14 +72,14 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// Agents of a version understand each other's snapshots by this number: it goes up with every change of what they hold, and with nothing else.
+// Agents of a version read each other's snapshots by this number: it increases with every change of their contents, and with nothing else.
 func TestLayout(t *testing.T) {
 	if s, _ := snapshottest.New(t, Name, nil); s.Layout != 1 {
 		t.Errorf("layout %d: are snapshots of before not read any more?", s.Layout)
 	}
 }
 
-// What had no entry is taken to be as large as the rest, and a second pass is refused that was asked for and did not come.
+// Packets without an entry are taken to be as large as the rest, and a second pass counts as refused if it was requested and did not return.
 func TestCounts(t *testing.T) {
 	for _, c := range []struct{ packets, matched, units, admitted, written, refused uint64 }{
 		{}, {100, 75, 1000, 9, 4, 5}, {100, 0, 1000, 4, 4, 0}, {100, 100, 1000, 4, 9, 0}, {100, 130, 1000, 1, 0, 1},

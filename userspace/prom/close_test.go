@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A client that asks for nothing is let go when the server closes, and not kept behind it.
+// An idle client is disconnected when the server closes.
 func TestCloseLetsClientsGo(t *testing.T) {
 	s, err := Serve("127.0.0.1:0", Handler(NewStore(time.Now), log.New(io.Discard, "", 0)), log.New(io.Discard, "", 0))
 	if err != nil {

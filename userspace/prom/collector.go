@@ -16,10 +16,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Describe sends nothing: which metrics there are depends on the algorithms that run.
+// Describe sends nothing: the set of metrics depends on the running algorithms.
 func (s *Store) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics of all series.
+// Collect sends all metrics.
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +27,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
-	// Where there are too many, rows go first, then what algorithms report: what is lost and how old a window is stays.
+	// Beyond the limit, rows are left out first, then reported values: losses and the age of windows are always served.
 	all := s.sorted()
 	if s.diagnosed {
 		g.found(s.findings, identities(all))
@@ -49,10 +49,10 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.served = len(g.sent)
 }
 
-// common is what every algorithm has.
+// common sends the metrics that every algorithm has.
 func (g *gathering) common(o *series) {
 	g.of(o)
-	g.is(g.labels[1:]) // all algorithms of an instance see the same packets, in the same windows
+	g.is(g.labels[1:]) // all algorithms of an instance have the same packets and windows
 	g.traffic(o)
 	g.acted(o)
 	g.window(g.latest[o.key.instance])
@@ -60,13 +60,13 @@ func (g *gathering) common(o *series) {
 	g.accounts(o)
 }
 
-// of makes the series an algorithm's on an instance.
+// of sets the labels of an algorithm on an instance.
 func (g *gathering) of(o *series) {
 	g.is(append([]label{{"algorithm", o.key.algorithm}}, identityLabels(o.line.Identity)...))
 	g.stem = identifier(o.key.algorithm)
 }
 
-// reported are the values and distributions of the latest window.
+// reported sends the values and distributions of the latest window.
 func (g *gathering) reported(o *series) {
 	g.of(o)
 	for _, v := range o.line.Report.Values {
@@ -88,7 +88,7 @@ func (g *gathering) tables(o *series) {
 	}
 }
 
-// counted are the columns of settings that count: how often in all, and when last.
+// counted sends the counting columns of tables with bounded rows: the total, and the time of the latest increment.
 func (g *gathering) counted(o *series, t report.Table) {
 	for _, c := range t.Columns {
 		if !c.Counter {
@@ -111,29 +111,29 @@ func (g *gathering) counted(o *series, t report.Table) {
 
 type label struct{ name, value string }
 
-// family is what all series of a metric must share.
+// family is what all series of a metric have in common.
 type family struct {
 	help  string
 	value prometheus.ValueType
 	hist  bool
 }
 
-// gathering is one scrape.
+// gathering is the state of one scrape.
 type gathering struct {
 	ch       chan<- prometheus.Metric
 	labels   []label
-	stem     string // of the names of what one algorithm reports: the algorithm
-	rows     bool   // rows that are named by traffic, too
-	details  bool   // how the measuring went, too
+	stem     string // prefix of reported names: the algorithm
+	rows     bool   // also rows whose labels are from traffic
+	details  bool   // also metrics of the measurement itself
 	families map[string]family
 	sent     map[uint64]struct{}         // by name and labels
-	descs    map[uint64]*prometheus.Desc // of earlier scrapes, by name, help and names of labels; nil for one that is refused
-	pairs    []*dto.LabelPair            // labels, as they are sent: sorted by name
-	left     int                         // series that the limit still allows
+	descs    map[uint64]*prometheus.Desc // cached from earlier scrapes, by name, help and label names; nil: rejected
+	pairs    []*dto.LabelPair            // labels in the form of protobuf, sorted by name
+	left     int                         // number of series until the limit
 	dropped  int
 
 	histograms Histograms
-	latest     map[string]*series // whose window came last, by instance: an algorithm may have left it
+	latest     map[string]*series // the series with the latest window, by instance: an algorithm may have been removed from it
 }
 
 func (g *gathering) info(run report.Run) {
@@ -142,7 +142,7 @@ func (g *gathering) info(run report.Run) {
 		label{"version", run.Version}, label{"command", run.Command}, label{"kernel", run.Kernel})
 }
 
-// attachments say of each interface whether it is measured on: one that went away is no series that stopped.
+// attachments report for each interface whether it is attached: a missing interface is distinguished from a stopped series.
 func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 	for iface, now := range attached {
 		value := 0.0
@@ -150,14 +150,14 @@ func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 			value = 1
 		}
 		g.is(identityLabels(report.Identity{Instance: run.InstanceOf(iface), Interfaces: []string{iface}}))
-		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value)
+		g.gauge("xdpmon_interface_attached", "Whether the programs are attached to the interface: 1, or 0 while it is absent.", value)
 	}
 }
 
-// mostFindings bounds the series of findings: the gravest are shown, the others counted.
+// mostFindings bounds the series of findings: the most severe are served, the others counted.
 const mostFindings = 50
 
-// identities are those of instances by the place that a finding names: a place that several instances measure has none.
+// identities maps the place that a finding names to the identity of its instance; a place with several instances is left out.
 func identities(all []*series) map[string]report.Identity {
 	known := map[string]report.Identity{}
 	for _, one := range all {
@@ -171,20 +171,20 @@ func identities(all []*series) map[string]report.Identity {
 	return known
 }
 
-// found are the findings that go on. Subjects are named by traffic, but a finding is rare and ends. What else is known of its interface is the same as in
-// every other series of it.
+// found sends the active findings. Their subjects are from traffic, but findings are rare and end. The other labels of the interface are those of all its
+// series.
 func (g *gathering) found(open []finding.Finding, known map[string]report.Identity) {
 	for _, f := range open[:min(len(open), mostFindings)] {
 		g.is(slices.DeleteFunc(identityLabels(known[f.Interface]), func(l label) bool { return l.name == interfaceLabel }))
-		g.gauge("xdpmon_finding", "A finding that goes on; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
+		g.gauge("xdpmon_finding", "An active finding; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
 			label{"subject_type", f.Subject.Type}, label{"interface", f.Interface})
 	}
 	g.is(nil)
-	g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
+	g.gauge("xdpmon_findings", "Active findings, including those beyond the limit of xdpmon_finding.", float64(len(open)))
 }
 
-// traffic is what passed the hook. All algorithms of a chain see the same packets, so it is told once, without naming an
-// algorithm: a sum over the interfaces is a sum.
+// traffic is what passed the hook. All algorithms of a chain see the same packets, so that it is sent once, without the label algorithm:
+// a sum over the interfaces is correct.
 func (g *gathering) traffic(o *series) {
 	g.counter("xdpmon_seen_packets_total", "Packets that passed the hook; one packet may stand for several segments (GSO, GRO).", o.seen)
 	g.counter("xdpmon_seen_segments_total", "Segments that the packets that passed the hook stand for; equal to the packets where nothing is merged (GSO, GRO).", o.segments)
@@ -196,7 +196,7 @@ func (g *gathering) traffic(o *series) {
 	}
 }
 
-// acted is what was done to packets, where something acts on them.
+// acted is what was done to packets, if an algorithm acts on them.
 func (g *gathering) acted(o *series) {
 	v := o.verdicts
 	if v == nil {
@@ -230,7 +230,7 @@ func (g *gathering) accounts(o *series) {
 	g.gauge("xdpmon_kernel_memory_bytes", "What the kernel allocates for the algorithm's maps.", float64(o.line.Memory.KernelBytes))
 }
 
-// window is told once, as the traffic is.
+// window is sent once per instance, like traffic.
 func (g *gathering) window(o *series) {
 	w := o.line.Window
 	g.gauge("xdpmon_last_window_duration_seconds", "Length of the latest finished measurement window.", float64(w.End-w.Start)/1e9)
@@ -265,17 +265,17 @@ func (g *gathering) value(o *series, v report.Value) {
 	g.bound(v.Name+high, v.Unit, v.High, help+", in the latest window: upper end"+ends(v.Promise)+".")
 }
 
-// name of a metric that the algorithm reports.
+// name is the metric's name of a reported name.
 func (g *gathering) name(name string, unit report.Unit) string {
 	return metricName(g.stem+"_"+name, unit)
 }
 
-// help is a sentence that stands alone: whose number it is, and what it counts.
+// help is a self-contained sentence: the algorithm, and what it counts.
 func (g *gathering) help(help, other string) string {
 	return strings.ReplaceAll(g.stem, "_", "-") + ": " + strings.TrimSuffix(helpOr(help, other), ".")
 }
 
-// ends says what the two ends of an estimate are.
+// ends describes the two ends of an estimate's interval.
 func ends(p report.Promise) string {
 	if p == report.Bound {
 		return " of the bound that holds with 95 % confidence"
@@ -289,7 +289,7 @@ func (g *gathering) bound(name string, unit report.Unit, value any, help string)
 	}
 }
 
-// unitLast is metricName for a name with something behind its unit: delay_ns_low is xdpmon_delay_low_seconds.
+// unitLast is metricName for a name with a suffix after its unit: delay_ns_low is xdpmon_delay_low_seconds.
 func unitLast(name string, unit report.Unit) string {
 	if abbreviation(unit) != "" {
 		name = strings.Replace(name, abbreviation(unit)+"_", "_", 1)
@@ -297,7 +297,7 @@ func unitLast(name string, unit report.Unit) string {
 	return metricName(name, unit)
 }
 
-// percentiles are those of the latest window, with their intervals.
+// percentiles sends those of the latest window, with their intervals.
 func (g *gathering) percentiles(d report.Distribution) {
 	help := g.help(d.Help, d.Title)
 	for _, q := range d.Quantiles {
@@ -316,8 +316,8 @@ func (g *gathering) percentiles(d report.Distribution) {
 	}
 }
 
-// table sends the metric columns of the rows that the latest window has; a row is named by its label columns. Where those are addresses and
-// flows, every row is a new series and names somebody: such tables are sent only when they were asked for.
+// table sends the metric columns of the latest window's rows, labelled by its label columns. If these are addresses and flows, each row is a new series
+// with personal data: such tables are served on request only.
 func (g *gathering) table(t report.Table) {
 	if !t.Settings && !g.rows {
 		return
@@ -389,7 +389,7 @@ func (g *gathering) histogram(name, help string, h *histogram) {
 	}
 }
 
-// is makes labels those of all series that follow. They are the same for hundreds, and made for all of them once.
+// is sets the labels of all following series. Hundreds share them, so that they are made once.
 func (g *gathering) is(labels []label) {
 	g.labels, g.pairs = labels, make([]*dto.LabelPair, 0, len(labels))
 	for _, l := range labels {
@@ -406,8 +406,8 @@ func sortPairs(pairs []*dto.LabelPair) {
 	slices.SortFunc(pairs, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
-// describe settles name and help within the scrape; ok is false for what was sent already, for what is of another type than those of its
-// name, and where its series are more than the limit allows.
+// describe checks name and labels within the scrape. ok is false for a duplicate, for another type than earlier series of the name, and
+// beyond the limit.
 func (g *gathering) describe(name string, f family, more []label, count int) (desc *prometheus.Desc, pairs []*dto.LabelPair, ok bool) {
 	known, taken := g.families[name]
 	if taken && (known.value != f.value || known.hist != f.hist) {
@@ -442,7 +442,7 @@ func (g *gathering) describe(name string, f family, more []label, count int) (de
 	}
 	g.sent[key.Sum64()] = struct{}{}
 	if count > g.left {
-		g.left = 0 // not a smaller one instead
+		g.left = 0 // all following series are dropped, even if they would fit
 		g.dropped += count
 		return nil, nil, false
 	}
@@ -451,7 +451,7 @@ func (g *gathering) describe(name string, f family, more []label, count int) (de
 	return desc, pairs, desc != nil
 }
 
-// hashSeed is the process': what is hashed is compared within it. That two of a scrape's 50,000 series have one hash of 64 bits is a chance of one in ten billion.
+// hashSeed is the seed of this process; hashes are compared within it. Two of a scrape's 50,000 series have equal 64-bit hashes with a chance of one in ten billion.
 var hashSeed = maphash.MakeSeed()
 
 func add(h *maphash.Hash, word string) {
@@ -459,7 +459,7 @@ func add(h *maphash.Hash, word string) {
 	_ = h.WriteByte(0)
 }
 
-// desc is one of an earlier scrape, or made: checking names and hashing them is most of a scrape. A name or label that is none is refused.
+// desc returns a cached description or makes one: checking and hashing names is most of a scrape's cost. Invalid names and labels are rejected.
 func (g *gathering) desc(kind uint64, name, help string, pairs []*dto.LabelPair) *prometheus.Desc {
 	d, known := g.descs[kind]
 	if known {
@@ -477,8 +477,8 @@ func (g *gathering) desc(kind uint64, name, help string, pairs []*dto.LabelPair)
 	return d
 }
 
-// metric carries finished protobuf: the client library's own constructors make either a classic histogram or a native one, and only whole counts; and they check and
-// sort labels, which is most of a scrape, where they are the same for hundreds.
+// metric is ready-made protobuf. The client library's own constructors make either a classic or a native histogram, and only integer counts; they check and
+// sort labels, which is most of a scrape's cost, although hundreds of series share them.
 type metric struct {
 	desc      *prometheus.Desc
 	pairs     []*dto.LabelPair
@@ -490,7 +490,7 @@ type metric struct {
 // Desc returns the description of the series.
 func (m *metric) Desc() *prometheus.Desc { return m.desc }
 
-// Write copies the series out.
+// Write copies the series to out.
 func (m *metric) Write(out *dto.Metric) error {
 	out.Label, out.Counter, out.Gauge, out.Histogram = m.pairs, m.counter, m.gauge, m.histogram
 	return nil

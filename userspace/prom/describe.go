@@ -2,7 +2,7 @@ package prom
 
 import "github.com/xdpmon/xdpmon/userspace/report"
 
-// Metric is the name under which a number of an algorithm's report is served; "" for what is no metric.
+// Metric is the metric name of a reported value; "" if it is not served.
 func Metric(algorithm string, v report.Value) string {
 	if v.Kind == report.Info {
 		return ""
@@ -14,8 +14,8 @@ func Metric(algorithm string, v report.Value) string {
 	return name
 }
 
-// Detail reports whether a number is served only where details are asked for: how the measuring of a window went (sizes, settings, quotients of counters), not
-// what was measured. What is counted is served always: a rate has to begin at the start.
+// Detail reports whether a value is served only with details: it describes the measurement of a window (sizes, settings, ratios of counters), not the traffic.
+// Counters are always served, since a rate needs the series from the start.
 func Detail(v report.Value) bool {
 	return v.Kind == report.Gauge && !v.Answer
 }

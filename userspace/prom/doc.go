@@ -1,6 +1,6 @@
 // Package prom turns finished windows into Prometheus metrics and serves them.
 //
-// All names begin with xdpmon_, what an algorithm reports with xdpmon_ALGORITHM_: two algorithms may use one word for
+// All names begin with xdpmon_, reported ones with xdpmon_ALGORITHM_: two algorithms may use one word for
 // different things, one metric may not. All units are base units (seconds, bytes). What a window counts accumulates into counters,
 // its distributions into histograms (classic and native, with the corrected counts), and what it estimates is a gauge of the
 // latest window. Every series of an instance has the labels instance_name, interface (where it is one), vantage (where a coordinator

@@ -18,7 +18,7 @@ const nativeSchema = 3
 // zeroThreshold is the width of the native zero bucket: a nanosecond, or a billionth of anything else.
 const zeroThreshold = 1e-9
 
-// Histograms are the forms in which distributions are served; "" is both in one, of which Prometheus takes what it understands.
+// Histograms is the form in which distributions are served; "" is both, of which Prometheus uses those that it supports.
 type Histograms string
 
 const (
@@ -30,7 +30,7 @@ const (
 // HistogramForms are the accepted values, for flags and configurations.
 var HistogramForms = []Histograms{BothHistograms, ClassicHistograms, NativeHistograms}
 
-// series that a histogram with so many bounds makes at most.
+// series is the maximum number of series of a histogram with so many bounds.
 func (f Histograms) series(bounds int) int {
 	if f == NativeHistograms {
 		return 1
@@ -38,8 +38,8 @@ func (f Histograms) series(bounds int) int {
 	return bounds + 3 // +Inf, the sum and the count
 }
 
-// histogram accumulates corrected counts over windows. The counts are estimates and therefore no integers inside;
-// they are rounded when read, cumulatively, so that all buckets of a series agree with its count.
+// histogram accumulates corrected counts over windows. The counts are estimates and therefore not integers;
+// they are rounded cumulatively when read, so that all buckets agree with the series' count.
 type histogram struct {
 	bounds  []float64 // classic, in the base unit
 	classic []float64 // values <= bounds[i], accumulated
@@ -54,7 +54,7 @@ func newHistogram(unit report.Unit, created time.Time) *histogram {
 	return &histogram{bounds: bounds, classic: make([]float64, len(bounds)), native: map[int]float64{}, created: created}
 }
 
-// classicBounds are fixed per unit, so that windows, hosts and algorithms add up: 10 us to 100 s in steps of 1, 2.5 and
+// classicBounds are fixed per unit, so that windows, hosts and algorithms can be added: 10 us to 100 s in steps of 1, 2.5 and
 // 5 for delays, powers of four for bytes, 1-2.5-5 steps for everything else (a thousandth to one for ratios).
 func classicBounds(unit report.Unit) []float64 {
 	switch unit {
@@ -80,7 +80,7 @@ func steps(from, to float64) []float64 {
 	return append(out, decimal(1, last))
 }
 
-// decimal is m * 10^e without the error that a product with a power of ten below one has: 2.5e-05, not 2.50...01e-05.
+// decimal is m * 10^e without the rounding error of a product with a negative power of ten: 2.5e-05, not 2.50...01e-05.
 func decimal(m float64, e int) float64 {
 	if e < 0 {
 		return m / math.Pow10(-e)
@@ -88,7 +88,7 @@ func decimal(m float64, e int) float64 {
 	return m * math.Pow10(e)
 }
 
-// add accumulates a window. It must be given finite numbers; what is not finite is left away.
+// add accumulates a window; values that are not finite are skipped.
 func (h *histogram) add(d report.Distribution) {
 	total := d.Total()
 	if !(total > 0) || math.IsInf(total, 0) {
@@ -104,7 +104,7 @@ func (h *histogram) add(d report.Distribution) {
 	}
 }
 
-// addNative spreads every bucket's values over the native buckets that it touches.
+// addNative distributes every bucket's values over the native buckets that it overlaps.
 func (h *histogram) addNative(d report.Distribution, scale float64) {
 	var before report.Bucket
 	for i, b := range d.Buckets {
@@ -120,7 +120,7 @@ func (h *histogram) addNative(d report.Distribution, scale float64) {
 	}
 }
 
-// spread puts mass values into (low, high], evenly on a logarithmic axis. Values in a bucket without an upper end
+// spread puts mass values into (low, high], evenly on a logarithmic axis. Values in a bucket without an upper bound
 // are put at its lower one.
 func (h *histogram) spread(low, high, mass float64) {
 	if math.IsInf(high, 1) {
@@ -143,14 +143,14 @@ func (h *histogram) spread(low, high, mass float64) {
 	}
 }
 
-// nativeIndex is the index of the bucket (nativeUpper(i-1), nativeUpper(i)] that x lies in.
+// nativeIndex is the index of the bucket (nativeUpper(i-1), nativeUpper(i)] that contains x.
 func nativeIndex(x float64) int {
 	return int(math.Ceil(math.Log2(x)*(1<<nativeSchema) - 1e-9))
 }
 
 func nativeUpper(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 
-// write fills in the protobuf form, classic and native buckets both unless one was chosen; the text format shows the classic ones.
+// write encodes the histogram, with both classic and native buckets unless one was chosen; the text format has the classic ones.
 func (h *histogram) write(form Histograms) *dto.Histogram {
 	hist := &dto.Histogram{
 		SampleSum: new(h.sum), CreatedTimestamp: timestamppb.New(h.created),
@@ -189,7 +189,7 @@ func (h *histogram) writeNative(hist *dto.Histogram) (count uint64) {
 		previous, next = population, i+1
 	}
 	if len(h.native) == 0 {
-		// A span of no buckets is how an empty native histogram differs from a classic one.
+		// A span without buckets marks an empty native histogram, unlike a classic one.
 		hist.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
 	}
 	return count

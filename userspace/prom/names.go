@@ -10,13 +10,13 @@ import (
 
 const prefix = "xdpmon_"
 
-// reserved are suffixes that Prometheus gives a meaning, with what stands for them here.
+// reserved are suffixes with a meaning in Prometheus, and their replacements.
 var reserved = []struct{ suffix, instead string }{
 	{"_total", ""}, {"_count", "_number"}, {"_sum", "_amount"}, {"_bucket", "_slot"},
 }
 
-// metricName makes a metric's name of a JSON name: delay_ns is xdpmon_delay_seconds. The unit comes at the end, as
-// Prometheus wants it; suffixes that mean something else there (_count, _sum, _bucket, _total) are replaced.
+// metricName returns the metric name of a JSON name: delay_ns is xdpmon_delay_seconds. The unit is last, as Prometheus
+// requires; reserved suffixes (_count, _sum, _bucket, _total) are replaced.
 func metricName(name string, unit report.Unit) string {
 	name = strings.TrimSuffix(identifier(name), abbreviation(unit))
 	for _, r := range reserved {
@@ -28,12 +28,12 @@ func metricName(name string, unit report.Unit) string {
 	}
 	suffix := unitName(unit)
 	if strings.HasSuffix(name, suffix) || unit.Counted() != "" && strings.Contains("_"+name+"_", suffix+"_") {
-		suffix = "" // what is counted stands once, wherever it is
+		suffix = "" // the name of what is counted appears once, at any position
 	}
 	return prefix + name + suffix
 }
 
-// identifier keeps what a metric or label name may contain.
+// identifier replaces characters that metric and label names must not contain.
 func identifier(name string) string {
 	var b strings.Builder
 	for i, r := range strings.ToLower(name) {
@@ -51,7 +51,7 @@ func identifier(name string) string {
 	return b.String()
 }
 
-// abbreviation is how JSON names end that carry the unit.
+// abbreviation is the suffix of JSON names with the unit.
 func abbreviation(unit report.Unit) string {
 	switch unit {
 	case report.Nanosecond:
@@ -62,7 +62,7 @@ func abbreviation(unit report.Unit) string {
 	return ""
 }
 
-// unitName is the base unit as the end of a metric's name.
+// unitName is the base unit as the suffix of a metric's name.
 func unitName(unit report.Unit) string {
 	switch unit {
 	case report.Nanosecond:
@@ -93,7 +93,7 @@ func base(f float64, unit report.Unit) float64 {
 	return f
 }
 
-// Labels of the identity. Prometheus renames a label instance to exported_instance, since the target has one of that name.
+// Labels of the identity. Prometheus would rename a label instance to exported_instance, since the scrape target has one of that name.
 const (
 	instanceLabel  = "instance_name"
 	interfaceLabel = "interface"
@@ -101,7 +101,7 @@ const (
 	guestLabel     = "guest"
 )
 
-// identityLabels are the same for every series of an instance; a label of nothing is left out, which is the same to Prometheus.
+// identityLabels are those of every series of an instance; empty ones are left out, which is equivalent in Prometheus.
 func identityLabels(i report.Identity) []label {
 	all := []label{{instanceLabel, i.Instance}, {interfaceLabel, i.Interface()}, {vantageLabel, i.Vantage}}
 	for _, l := range GuestLabels(i.Guest) {
@@ -110,7 +110,7 @@ func identityLabels(i report.Identity) []label {
 	return slices.DeleteFunc(all, func(l label) bool { return l.value == "" })
 }
 
-// GuestLabels are names and values of the labels of a guest: guest, and beside it domain or pod, where it is one.
+// GuestLabels are names and values of the labels of a guest: guest, and domain or pod, if known.
 func GuestLabels(g report.Guest) (labels [][2]string) {
 	if g.Name == "" {
 		return nil
@@ -122,7 +122,7 @@ func GuestLabels(g report.Guest) (labels [][2]string) {
 	return labels
 }
 
-// labelName makes a label of a column; the names that every series may have are not taken twice.
+// labelName is the label name of a column; names of identity labels are avoided.
 func labelName(column string) string {
 	switch name := identifier(column); name {
 	case "algorithm", "instance", instanceLabel, interfaceLabel, vantageLabel, guestLabel, known.GuestDomain, known.GuestPod, "le", "quantile":

@@ -74,7 +74,7 @@ func TestMetricsGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("metrics differ from %s (go test -update writes it anew):\n%s", path, got)
+		t.Errorf("metrics differ from %s (go test -update rewrites it):\n%s", path, got)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestHistogramClassicAndNative(t *testing.T) {
 	if h.GetSampleCount() != 1001 || math.Abs(h.GetSampleSum()-150.105) > 1e-6 {
 		t.Errorf("count %d, sum %v; want 1001 (1000.7 rounded), 150.105", h.GetSampleCount(), h.GetSampleSum())
 	}
-	// A tenth of the values lies in every octave: classic bounds and native buckets must both say so.
+	// A tenth of the values is in every octave: classic bounds and native buckets must both show it.
 	for _, b := range h.GetBucket() {
 		want := 1000.7 * min(1, max(0, math.Log2(b.GetUpperBound()/1e-3)/10))
 		if math.Abs(float64(b.GetCumulativeCount())-want) > 0.6 {
@@ -255,7 +255,7 @@ func TestNamesOfTwoAlgorithms(t *testing.T) {
 	}
 }
 
-// Rows that are named by traffic are endless series, and name somebody: they are there when asked for.
+// Rows whose labels are from traffic are unbounded series with personal data: they are served on request only.
 func TestRowsOnRequest(t *testing.T) {
 	const traffic, settings = "xdpmon_fridge_groups_p95_seconds", "xdpmon_fridge_fridges_inserted"
 	for _, asked := range []bool{false, true} {
@@ -274,7 +274,7 @@ func TestRowsOnRequest(t *testing.T) {
 	}
 }
 
-// How the measuring went is there when asked for; what was measured, what is counted and what was lost always are.
+// Details of the measurement are served on request; what was measured, counted and lost always is.
 func TestDetailsOnRequest(t *testing.T) {
 	second := delays(100)
 	second.Name = "ack_delay_ns"
@@ -323,7 +323,7 @@ func TestMetricName(t *testing.T) {
 	}
 }
 
-// What is done to packets is told once for all algorithms of a chain, and only where something is.
+// Actions on packets are served once for all algorithms of a chain, and only if there are any.
 func TestVerdicts(t *testing.T) {
 	s := NewStore(fixedClock)
 	acts := line("fridge", 400)
@@ -363,7 +363,7 @@ func TestHistogramForms(t *testing.T) {
 	}
 }
 
-// Beyond the limit rows go first, then what algorithms report; what is dropped is counted, and told once.
+// Beyond the limit rows are dropped first, then reported values; what is dropped is counted, and logged once.
 func TestLimit(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Rows()
@@ -386,15 +386,15 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	if len(told) != 1 {
-		t.Errorf("told %v", told)
+		t.Errorf("got %v", told)
 	}
 }
 
-// Findings are series while they go on, the 50 gravest, whatever their subjects are named; how many there are is known beyond that, and none is 0 where they are looked for.
+// Active findings are series, the 50 most severe, whatever their subjects' names; the total is served beyond that, and 0 if there are none.
 func TestFindings(t *testing.T) {
 	s := NewStore(fixedClock)
 	if gather(t, s)["xdpmon_findings"] != nil {
-		t.Error("nobody looks for findings, and there is a number of them")
+		t.Error("findings are not enabled, and their number is served")
 	}
 	var open []finding.Finding
 	for n := range 60 {
@@ -430,7 +430,7 @@ func TestFindingsJoin(t *testing.T) {
 	}
 	s.Findings([]finding.Finding{found("vnet0"), found("vnet1"), found("vnet0,vnet1")})
 	want := `
-# HELP xdpmon_finding A finding that goes on; always 1.
+# HELP xdpmon_finding An active finding; always 1.
 # TYPE xdpmon_finding gauge
 xdpmon_finding{domain="web-1",guest="web-1",instance_name="tenants",interface="vnet0",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1
 xdpmon_finding{interface="vnet0,vnet1",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1

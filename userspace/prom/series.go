@@ -5,7 +5,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Series counts what a scrape serves now, as Prometheus counts: every bucket of a classic histogram, its sum and its count.
+// Series is the number of series of a scrape, counted as Prometheus does: every bucket of a classic histogram, its sum and its count.
 func (s *Store) Series() (n int) {
 	ch := make(chan prometheus.Metric)
 	go func() { s.Collect(ch); close(ch) }()

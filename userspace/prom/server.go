@@ -20,12 +20,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrListen is wrapped when an address for --listen is not one, or cannot be had.
+// ErrListen is wrapped if the address for --listen is invalid or not available.
 var ErrListen = errors.New("listen")
 
-// Address completes what --listen was given: a port alone (":9400" or "9400") means this host only, since metrics
-// name other people's addresses; a host must be asked for ("0.0.0.0:9400", "[::]:9400"). loopback says that this
-// was added.
+// Address completes the argument of --listen: a port alone (":9400" or "9400") means this host only, since metrics
+// contain other people's addresses; a host must be given explicitly ("0.0.0.0:9400", "[::]:9400"). loopback reports that
+// 127.0.0.1 was added.
 func Address(text string) (address string, loopback bool, err error) {
 	full := text
 	if !strings.Contains(text, ":") {
@@ -62,7 +62,7 @@ func ServeTLS(address string, handler http.Handler, errorLog *log.Logger, secure
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w; %s", ErrListen, address, err, remedy(err))
 	}
-	if l.Addr() == nil { // getsockname failed, of which net says nothing
+	if l.Addr() == nil { // getsockname failed, which net does not report
 		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not return the address that it gave", ErrListen, address), l.Close())
 	}
 	s := &Server{listener: l, failed: make(chan error, 1)}
@@ -82,13 +82,13 @@ func remedy(err error) string {
 	case errors.Is(err, syscall.EACCES):
 		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"
 	}
-	return "choose another port or stop who has it (ss -ltnp)"
+	return "choose another port or stop the process that uses it (ss -ltnp)"
 }
 
-// Address is where the server listens, with the port that it got when 0 was asked for.
+// Address is the address of the listener, with the assigned port if port 0 was configured.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close lets running scrapes finish for a second, then closes.
+// Close waits up to a second for running scrapes, then closes.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -126,7 +126,7 @@ func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "starting: nothing is attached yet")
 	case !some:
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, "nothing is attached any more: waiting for %s\n", strings.Join(missing, ", "))
+		fmt.Fprintf(w, "no interface attached: waiting for %s\n", strings.Join(missing, ", "))
 	case !fresh:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, "stale: no window has finished for %.0f s\n", age.Seconds())
@@ -137,7 +137,7 @@ func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Health is the same for programs.
+// Health is the state as JSON.
 func (s *Store) Health() (answer any, failing bool) {
 	missing, some := s.missing()
 	age, fresh := s.Fresh()
@@ -152,18 +152,18 @@ const pageHead = `<!doctype html><html lang="en"><meta charset="utf-8"><title>xd
 const pagePast = `, <a href="history?from=1h">history</a> for windows of the last hour, a JSON object a line (<code>from</code>, <code>to</code>,
 <code>algorithm</code>, <code>interface</code>, <code>newest</code>, <code>limit</code>)`
 
-// LookBack says whether windows are kept, and /history answers.
+// LookBack sets whether windows are stored and /history is served.
 func (s *Store) LookBack(kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past = kept
 }
 
-// page shows the latest windows as the terminal would. It is made first and written then: a client that does not read holds
-// nothing up.
+// page shows the latest windows as the terminal would. It is rendered completely first, so that a slow client blocks
+// nothing.
 func (s *Store) page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, s.text()) // a client that went away is nobody's trouble
+	_, _ = io.WriteString(w, s.text()) // the client has disconnected
 }
 
 func (s *Store) text() string {

@@ -73,7 +73,7 @@ func TestHandlerPaths(t *testing.T) {
 	}
 }
 
-// The page points to what was kept, where something is.
+// The page links to stored windows, if there are any.
 func TestPageLooksBack(t *testing.T) {
 	s := NewStore(fixedClock)
 	h := Handler(s, log.New(io.Discard, "", 0))
@@ -81,12 +81,12 @@ func TestPageLooksBack(t *testing.T) {
 		s.LookBack(kept)
 		page, _ := io.ReadAll(get(t, h, "/", "text/html").Body)
 		if got := strings.Contains(string(page), `href="history?`); got != kept {
-			t.Errorf("windows are kept: %t, the page points to them: %t\n%s", kept, got, page)
+			t.Errorf("windows are stored: %t, the page points to them: %t\n%s", kept, got, page)
 		}
 	}
 }
 
-// TestHealthFollowsTheAttachments: windows go on when the last interface has gone, and say nothing.
+// TestHealthFollowsTheAttachments: windows continue after the last interface was removed, without meaning.
 func TestHealthFollowsTheAttachments(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Live()
@@ -101,7 +101,7 @@ func TestHealthFollowsTheAttachments(t *testing.T) {
 		{func() {}, 503, "starting: nothing is attached yet\n", ""},
 		{func() { s.Attached("eth0", true); s.Attached("eth1", true) }, 200, "ok\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 1`},
 		{func() { s.Attached("eth1", false) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 0`},
-		{func() { s.Attached("eth0", false) }, 503, "nothing is attached any more: waiting for eth0, eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 0`},
+		{func() { s.Attached("eth0", false) }, 503, "no interface attached: waiting for eth0, eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 0`},
 		{func() { s.Attached("eth0", true) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 1`},
 	} {
 		step.change()
@@ -173,7 +173,7 @@ func TestListenAndClose(t *testing.T) {
 		t.Error("nothing answers")
 	}
 	if h := &server.http; h.ReadHeaderTimeout == 0 || h.ReadTimeout == 0 || h.WriteTimeout == 0 || h.IdleTimeout == 0 || h.ErrorLog == nil {
-		t.Errorf("whoever does not go on keeps a connection for ever: %+v", h)
+		t.Errorf("an idle client keeps its connection forever: %+v", h)
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
@@ -183,8 +183,8 @@ func TestListenAndClose(t *testing.T) {
 	}
 }
 
-// TestListenSaysTheRemedy: what helps depends on what is wrong with the address.
-func TestListenSaysTheRemedy(t *testing.T) {
+// TestListenStatesTheRemedy: what helps depends on what is wrong with the address.
+func TestListenStatesTheRemedy(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

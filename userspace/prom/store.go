@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Store holds the latest window of every algorithm and interface, and what has accumulated since the start. It is
+// Store holds the latest window of every algorithm and interface, and the totals since the start. It is
 // safe for concurrent use.
 type Store struct {
 	now func() time.Time
@@ -21,21 +21,21 @@ type Store struct {
 	mu        sync.Mutex
 	run       report.Run
 	series    map[seriesKey]*series
-	findings  []finding.Finding // that go on, the gravest first
-	diagnosed bool              // findings are looked for: none is 0, not nothing
+	findings  []finding.Finding // active, the most severe first
+	diagnosed bool              // findings are looked for: their number is served even if it is 0
 	start     time.Time
-	latest    time.Time // when the last window came
-	past      bool      // windows are kept, and /history answers
+	latest    time.Time // arrival of the latest window
+	past      bool      // windows are stored, and /history is served
 	rows      bool
 	details   bool
 
 	histograms Histograms
-	limit      int              // series of a scrape
-	beyond     func(series int) // told when a scrape begins to be beyond the limit
+	limit      int              // of series per scrape
+	beyond     func(series int) // called when a scrape exceeds the limit for the first time
 	dropping   bool
 	descs      map[uint64]*prometheus.Desc
-	served     int // metrics of the latest scrape
-	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
+	served     int // number of metrics in the latest scrape
+	// attached is whether the programs are attached now, by interface of a live run; nil in a replay.
 	attached map[string]bool
 }
 
@@ -52,7 +52,7 @@ type series struct {
 	used       float64
 	segments   float64
 	bytes      float64
-	verdicts   *report.Verdicts // nil: nothing has acted on packets
+	verdicts   *report.Verdicts // nil: no algorithm acted on packets
 	passed     float64
 	reasons    map[string]float64
 	lost       map[string]float64
@@ -66,28 +66,28 @@ func NewStore(now func() time.Time) *Store {
 	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[uint64]*prometheus.Desc{}}
 }
 
-// Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
+// Rows also serves tables whose rows are from traffic (flows, addresses): over time, as many series as there are such rows.
 func (s *Store) Rows() { s.rows = true }
 
-// ShowRows is Rows for a run that may change its mind.
+// ShowRows is Rows for a run whose configuration may change.
 func (s *Store) ShowRows(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows = on
 }
 
-// Details makes metrics of how the measuring went, too: gauges of details, memory of the kernel, percentiles of further distributions.
+// Details also serves metrics of the measurement: gauges of details, kernel memory, percentiles of further distributions.
 func (s *Store) Details(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.details = on
 }
 
-// DefaultLimit of a scrape's series: twice what a hundred interfaces with seven algorithms have.
+// DefaultLimit is the limit of a scrape's series: twice those of a hundred interfaces with seven algorithms.
 const DefaultLimit = 50_000
 
-// Limit bounds the series of a scrape; what is beyond it is not served, counted in xdpmon_metrics_dropped_series, and told to beyond once
-// (nil: nobody).
+// Limit bounds the series of a scrape. Those beyond it are not served; their number is xdpmon_metrics_dropped_series, and beyond is called once
+// (nil: not).
 func (s *Store) Limit(series int, beyond func(dropped int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,42 +102,42 @@ func (s *Store) limited(dropped int) {
 	s.dropping = dropped > 0
 }
 
-// ServeHistograms chooses their form.
+// ServeHistograms sets the form of histograms.
 func (s *Store) ServeHistograms(form Histograms) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.histograms = form
 }
 
-// Findings replaces the findings that go on.
+// Findings replaces the active findings.
 func (s *Store) Findings(open []finding.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.findings, s.diagnosed = open, true
 }
 
-// Start remembers what is running, for the info metric and the page.
+// Start stores the description of the run, for the info metric and the page.
 func (s *Store) Start(run report.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run = run
 }
 
-// Live says that this run is on interfaces: it is not healthy before one is attached.
+// Live marks a run on interfaces: it is not healthy before one is attached.
 func (s *Store) Live() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attached = map[string]bool{}
 }
 
-// Attached remembers whether the programs are on an interface of a live run.
+// Attached records whether the programs are attached to an interface of a live run.
 func (s *Store) Attached(iface string, now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attached[iface] = now
 }
 
-// Forget an instance that is no more: its series end.
+// Forget removes a closed instance with its series.
 func (s *Store) Forget(instance string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,14 +148,14 @@ func (s *Store) Forget(instance string) {
 	}
 }
 
-// Gone forgets an interface that is not wanted any more.
+// Gone removes an interface that is no longer configured.
 func (s *Store) Gone(iface string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.attached, iface)
 }
 
-// missing lists the interfaces that are not attached, and says whether any is. A replay misses none.
+// missing lists the interfaces that are not attached; some is whether any is attached. A replay has none missing.
 func (s *Store) missing() (names []string, some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (o *series) add(l report.Line, now, start time.Time) {
 	accumulate(o.lost, l.Lost)
 	for _, v := range l.Report.Values {
 		if f, ok := report.Number(v.Value); ok && v.Kind == report.Counter && finite(f) {
-			o.counters[v.Name] += math.Max(0, f) // an estimate may be below 0; a counter may not fall
+			o.counters[v.Name] += math.Max(0, f) // an estimate may be negative; a counter must not decrease
 		}
 	}
 	o.count(l.Report.Tables, now)
@@ -217,13 +217,13 @@ func (o *series) add(l report.Line, now, start time.Time) {
 	}
 }
 
-// rowCount is what a row of settings has counted since it is there.
+// rowCount is the total of a row since it was added.
 type rowCount struct {
 	sum  float64
-	last time.Time // when it last rose
+	last time.Time // time of the latest increment
 }
 
-// count adds up the rows of a window. A row that is not there any more (a query that was removed) is forgotten.
+// count adds up the rows of a window. The total of a removed row (a removed query) is dropped.
 func (o *series) count(tables []report.Table, now time.Time) {
 	before := o.rows
 	o.rows = map[string]*rowCount{}
@@ -263,8 +263,8 @@ func accumulate(sums map[string]float64, counts map[string]uint64) {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// Fresh reports whether windows arrive as they should: ok when the last one is not older than three windows and
-// ten seconds, or when a run of one window has not ended.
+// Fresh reports whether windows arrive on time: ok if the latest is not older than three windows and
+// ten seconds, or if a run of one window has not ended.
 func (s *Store) Fresh() (age time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// What nobody watched may all have been out of order, or none of it; where everything was watched the bounds are the share.
+// Unobserved packets may all have been out of order, or none of them; if all were observed the bounds are the share.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		out, seen, unseen uint64
@@ -28,7 +28,7 @@ func TestHeavyIsAboveEpsilon(t *testing.T) {
 }
 
 // What was not watched may all have been of the prefix: the rows' bounds know of it.
-func TestRowsKnowWhatNobodyWatched(t *testing.T) {
+func TestRowsIncludeWhatWasNotObserved(t *testing.T) {
 	v, err := algo.NewValues("reorder", descriptor().Params, map[string]string{"report": "all"})
 	if err != nil {
 		t.Fatal(err)

@@ -48,11 +48,11 @@ func outOfOrder(t *testing.T, name string, snap int) (got [3]int) {
 	return got
 }
 
-// The counts of an independent script over real captures, packet for packet. A payload ends where the IP header says, but
-// not behind the packet's length on the wire: composite_120s holds 735 packets that are shorter than their header
-// says, and each leaves a gap. What was captured of a packet changes nothing: speedtest_server holds 94 bytes of each,
+// The counts of an independent script over real captures, packet for packet. A payload ends where the IP header states, but
+// not after the packet's length on the wire: composite_120s holds 735 packets that are shorter than their header
+// states, and each leaves a gap. What was captured of a packet changes nothing: speedtest_server holds 94 bytes of each,
 // and a snap length of 160 (headers with tags, tunnels and options) leaves the others as they are. In composite_120s a port is
-// used again, and the first packet behind its SYN is no gap.
+// used again, and the first packet after its SYN is no gap.
 func TestDefinitionsOnCaptures(t *testing.T) {
 	for name, want := range map[string][3]int{
 		"composite_120s.pcap": {254, 1220, 604}, "laptop_wan_300s.pcap": {81, 8, 115},

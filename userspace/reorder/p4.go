@@ -32,7 +32,7 @@ func (c *config) P4() (map[string]string, error) {
 	}
 	for _, n := range []int{way, array} {
 		if n&(n-1) != 0 || n < 2 {
-			return nil, c.values.Error("buckets", fmt.Sprintf("the twin wants powers of two, not %d in a way and %d in the array", way, array))
+			return nil, c.values.Error("buckets", fmt.Sprintf("the twin requires powers of two, not %d in a way and %d in the array", way, array))
 		}
 	}
 	return map[string]string{"params": twinParams(c, way, array), "tables": twinTables(c)}, nil

@@ -58,7 +58,7 @@ func TestImpossibleParameters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := newConfig(v, c.env); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: error %v, want one that says %q", c.set, err, c.says)
+			t.Errorf("%v: error %v, want one that contains %q", c.set, err, c.says)
 		}
 	}
 }

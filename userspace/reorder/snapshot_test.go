@@ -62,7 +62,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// What a row may say is bounded, so that no sum of rows wraps.
+// A row's contents are bounded, so that no sum of rows wraps.
 func TestEdges(t *testing.T) {
 	var edges []snapshottest.Edge
 	for at := range flowWidth {

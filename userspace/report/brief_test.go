@@ -30,7 +30,7 @@ var (
 	dead = Said{Key: "2", Severity: "critical", Text: "10.2.3.4 does not answer"}
 )
 
-// A brief table has findings first, the gravest before all, those without traffic in one line, and answers without bookkeeping.
+// A brief table has findings first, the most severe first, interfaces without traffic in one line, and answers without details.
 func TestBriefGolden(t *testing.T) {
 	run := fixtureRun()
 	for name, style := range map[string]Style{"brief.golden": {Width: 80, Unicode: true, Brief: true}, "brief-wide.golden": {Width: 200, Brief: true}} {
@@ -112,7 +112,7 @@ func TestBriefScreen(t *testing.T) {
 			}
 		}
 		if frame := s.frame(size[1]); !slices.Contains(frame, "Nothing found.") {
-			t.Errorf("nothing says that nothing is found:\n%s", strings.Join(frame, "\n"))
+			t.Errorf("the absence of findings is not written:\n%s", strings.Join(frame, "\n"))
 		}
 		for _, f := range []Said{slow, dead} {
 			if err := s.Finding(f); err != nil {

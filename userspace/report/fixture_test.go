@@ -26,7 +26,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatalf("read golden file: %v (go test -update writes it)", err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update writes it anew)\n--- got\n%s\n--- want\n%s", path, got, want)
+		t.Errorf("%s differs (go test -update rewrites it)\n--- got\n%s\n--- want\n%s", path, got, want)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-// The key tells instances apart, the interface is one or none, and a guest is named with its kind where the name alone would not say.
+// The key tells instances apart, the interface is one or none, and a guest is named with its kind if the name alone is ambiguous.
 func TestIdentity(t *testing.T) {
 	for _, c := range []struct {
 		is         Identity
@@ -15,7 +15,7 @@ func TestIdentity(t *testing.T) {
 		{Identity{Instance: "eth0", Interfaces: []string{"eth0"}}, "eth0", "eth0"},
 		{Identity{Instance: "uplinks", Interfaces: []string{"eth0", "eth1"}}, "uplinks", ""},
 		{Identity{Instance: "tenants", Each: "vnet0", Interfaces: []string{"vnet0"}}, "tenants/vnet0", "vnet0"},
-		{Identity{Instance: "tenants", Each: "vnet0"}, "tenants/vnet0", "vnet0"}, // its interface is gone for the moment
+		{Identity{Instance: "tenants", Each: "vnet0"}, "tenants/vnet0", "vnet0"}, // its interface is missing at the moment
 		{Identity{Instance: "edge", Vantage: "leaves"}, "edge/leaves", ""},
 		{Identity{Instance: "a.pcap"}, "a.pcap", ""},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
-// indented makes a golden file that a person can compare; the order of members is kept.
+// indented makes a golden file that a person can compare, with the order of members.
 func indented(t *testing.T, v json.Marshaler) []byte {
 	t.Helper()
 	text, err := ordered.Marshal(v)
@@ -28,7 +28,7 @@ func indented(t *testing.T, v json.Marshaler) []byte {
 	return append(b.Bytes(), '\n')
 }
 
-// small keeps golden files readable: twenty steps of the CDF say as much as 200.
+// small keeps golden files readable: twenty steps of the CDF show as much as 200.
 func small(l Line) Line {
 	thin := func(b *Body) {
 		for i := range b.Distributions {
@@ -159,7 +159,7 @@ func TestCDFStepsLoseNothing(t *testing.T) {
 	}
 }
 
-// What is the same on every line stands in the first one; what most readers have no use for is there on request.
+// What is the same on every line is in the first one; what most readers do not use is there on request.
 func TestJSONLinesAreSmall(t *testing.T) {
 	for _, cdf := range []bool{false, true} {
 		var out bytes.Buffer

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The plot stands beside the percentiles as soon as it has its least width there, and else below them.
+// The plot is next to the percentiles if there is space for its minimum width, else below them.
 func TestPlotBesideOrBelow(t *testing.T) {
 	d := logNormal("delay_ns", 1000, 1e7, 1)
 	left := []string{strings.Repeat("left", 20)}

@@ -10,7 +10,7 @@ import (
 // Said is a finding in the form that sinks show. Package finding creates it; it imports this package, so the type is declared
 // here.
 type Said struct {
-	Key      string // constant from begin to end of the finding
+	Key      string // constant from start to end of the finding
 	Severity string
 	Text     string // the sentence
 	Ended    bool
@@ -35,17 +35,17 @@ func (f Said) lines(style Style) []string {
 	return typeset.Wrap(head+": "+typeset.Printable(f.Text), style.width(), 2)
 }
 
-// Finding writes the sentence; a brief table writes it at the begin of the finding, before its windows, and while it lasts.
+// Finding writes the sentence; a brief table writes it at the start of the finding, before its windows, and while it lasts.
 func (s *Plain) Finding(f Said) error {
-	s.findings = goesOn(s.findings, f)
+	s.findings = updated(s.findings, f)
 	if s.style.Brief && !f.Ended {
 		return nil
 	}
 	return s.write(append([]string{""}, f.lines(s.style)...))
 }
 
-// goesOn updates the list of active findings with one that has begun, changed or ended.
-func goesOn(findings []Said, f Said) []Said {
+// updated updates the list of active findings with one that has begun, changed or ended.
+func updated(findings []Said, f Said) []Said {
 	at := slices.IndexFunc(findings, func(g Said) bool { return g.Key == f.Key })
 	switch {
 	case f.Ended && at >= 0:
@@ -62,7 +62,7 @@ func goesOn(findings []Said, f Said) []Said {
 func (s *Screen) Finding(f Said) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.findings = goesOn(s.findings, f)
+	s.findings = updated(s.findings, f)
 	s.draw()
 	return s.err
 }

@@ -72,7 +72,7 @@ func TestScreenFrames(t *testing.T) {
 	small := term.take()
 	checkFrame(t, small, 50, 12)
 	if !strings.Contains(small, "more lines") {
-		t.Errorf("nothing says that lines are missing: %q", small)
+		t.Errorf("the missing lines are not mentioned: %q", small)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestSinksReportAWriterThatIsGone(t *testing.T) {
+func TestSinksReportAClosedWriter(t *testing.T) {
 	style := Style{Width: 80}
 	size := func() (int, int) { return 80, 24 }
 	for name, s := range map[string]Sink{

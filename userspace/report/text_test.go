@@ -60,7 +60,7 @@ func TestPlotDegenerate(t *testing.T) {
 	}
 }
 
-func TestTableSaysWhatItLeavesAway(t *testing.T) {
+func TestTableCountsOmittedRows(t *testing.T) {
 	table := Table{Name: "wide"}
 	row := []any{}
 	for _, name := range []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} {
@@ -98,7 +98,7 @@ func TestTableKeepsNames(t *testing.T) {
 	}
 }
 
-// A table says how many rows it leaves away, and nothing when it leaves none away.
+// A table states how many rows it omits, and nothing if it omits none.
 func TestTableThatJustFits(t *testing.T) {
 	table := Table{Name: "full", Columns: []Column{{Name: "alpha"}}}
 	for range tableRows {
@@ -109,7 +109,7 @@ func TestTableThatJustFits(t *testing.T) {
 	}
 	table.Rows = append(table.Rows, []any{"x"})
 	if text := strings.Join(against{}.table(table, Style{Width: 50}), "\n"); !strings.Contains(text, "and 1 more") {
-		t.Errorf("a row is left away, and nothing says so:\n%s", text)
+		t.Errorf("a row is left out without a note:\n%s", text)
 	}
 }
 

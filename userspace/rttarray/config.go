@@ -68,7 +68,7 @@ func (c *config) constants() map[constant.Name]any {
 	}
 }
 
-// sizes of the arrays; stages and counters that are not used keep one entry.
+// sizes of the arrays; unused stages and counters have one entry.
 func (c *config) sizes() map[string]int {
 	sizes := map[string]int{"rtt_inserts": 1, "rtt_survived": 1, "rtt_hist": c.scale().Bins.Len()}
 	for stage := 1; stage <= 4; stage++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// What the parameters come to, at their bounds too.
+// Derived values of the parameters, also at their bounds.
 func TestConfig(t *testing.T) {
 	const longest = 64 * math.MaxUint32 // ns
 	for text, ok := range map[string]bool{"64ns": true, "63ns": false, time.Duration(longest).String(): true, time.Duration(longest + 64).String(): false} {

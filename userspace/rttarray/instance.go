@@ -88,7 +88,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	}, nil
 }
 
-// Merge implements algo.Merger: it sums what was counted. Nothing depends on how requests were hashed.
+// Merge implements algo.Merger: it sums counts. Nothing depends on the hashes of requests.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
 		if _, err := c.Report(s); err != nil {
@@ -105,10 +105,10 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 // counts by enum rtt_counter.
 type counts []uint64
 
-// spectrum of the samples as they are; only a cascade corrects.
+// spectrum of the samples, uncorrected; only a cascade corrects.
 func (c *config) spectrum(words []uint64) *delay.Spectrum {
 	s := delay.NewSpectrum(c.scale())
-	// A sample that survived nothing counts as one.
+	// A sample with 0 survived insertions counts as one.
 	bins, planes, factor := c.scale().Bins.Len(), 1, delay.Factor{Slots: 2, Inclusion: 1}
 	if c.cascade() {
 		planes, factor.Slots = delay.SurvivalBins, c.slots
@@ -124,19 +124,19 @@ func (c *config) spectrum(words []uint64) *delay.Spectrum {
 	return s
 }
 
-// lost records: of requests that would have been answered or not, or that came again and are then measured from there.
+// lost records: of requests with or without an answer, or that were repeated and are then measured from there.
 func (n counts) lost() float64 {
 	return float64(n[bpf.RttArrayRttCounterRTT_EVICTED] + n[bpf.RttArrayRttCounterRTT_REJECTED])
 }
 
-// most answered requests that there can have been.
+// most is the maximum number of answered requests.
 func (n counts) most() float64 {
 	packets := min(n[bpf.RttArrayRttCounterRTT_REQUESTS], n[bpf.RttArrayRttCounterRTT_RESPONSES])
 	return min(float64(packets), float64(n[bpf.RttArrayRttCounterRTT_MATCHED])+n.lost())
 }
 
-// distribution widens the samples' bounds by the lost records, whose delays are unknown: all of them may have been faster than
-// everything that was measured, or slower.
+// distribution widens the samples' bounds by the lost records, whose delays are unknown: all of them may have been shorter than
+// every measured one, or longer.
 func (c *config) distribution(s *delay.Spectrum, lost, most float64) report.Distribution {
 	d := s.Distribution(c.label())
 	raw := &delay.Spectrum{Scale: s.Scale, Mass: s.Raw, Square: s.Raw, Raw: s.Raw}

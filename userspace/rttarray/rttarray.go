@@ -1,4 +1,4 @@
-// Package rttarray is userspace's half of rtt-array: the arrays that the fridge is measured against.
+// Package rttarray is userspace's half of rtt-array: the baseline arrays of the fridge.
 package rttarray
 
 import (
@@ -12,7 +12,7 @@ const Name = "rtt-array"
 
 func init() { algo.Register(descriptor()) }
 
-// losses are what a window can lack, by the names of algo.Result.Lost.
+// losses describe the entries of algo.Result.Lost.
 var losses = map[string]string{
 	"evicted":  "records that were overwritten, whether they would have been answered or not",
 	"rejected": "requests that found no slot",

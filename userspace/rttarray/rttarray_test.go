@@ -95,7 +95,7 @@ var all = []map[string]string{
 	{"evict": "cascade", "stages": "4"},
 }
 
-// TestRoomy: with room for everybody all of them are right.
+// TestRoomy: with enough entries all methods are right.
 func TestRoomy(t *testing.T) {
 	for _, set := range all {
 		set := map[string]string{"evict": set["evict"], "stages": orOne(set["stages"]), "expiry": "2ms", "entries": "65536"}
@@ -105,7 +105,7 @@ func TestRoomy(t *testing.T) {
 			t.Errorf("%v: %g of %g matched", set, got, want)
 		}
 		if notes := len(l.Report.Notes); (notes > 0) != (set["evict"] != "cascade") {
-			t.Errorf("%v: %d notes: what does not correct says so", set, notes)
+			t.Errorf("%v: %d notes: an uncorrected result needs a note", set, notes)
 		}
 		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
 		for i, q := range d.Quantiles[:4] {
@@ -197,7 +197,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// A cascade of so many stages holds as many requests, wherever they hash to: what comes pushes each down by one at most.
+// A cascade of so many stages stores as many requests, wherever they hash to: a new one pushes each down by at most one.
 func TestCascadeHoldsItsDepth(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, stages := range []int{1, 2, 4} {

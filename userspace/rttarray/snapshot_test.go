@@ -35,7 +35,7 @@ func sampled(t *testing.T, set map[string]string, n, unanswered uint64, ticks ..
 	return s
 }
 
-// Without a kernel: what was counted comes out as a distribution.
+// Without a kernel: counts become a distribution.
 func TestReportOfASnapshot(t *testing.T) {
 	s := sampled(t, nil, 100, 10, 1000, 2000, 4000)
 	r := snapshottest.Report(t, s)

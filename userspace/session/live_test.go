@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// patient is a context that ends at the n-th time that somebody asks, and does not wake anybody.
+// patient is a context that ends at the n-th query, and wakes nothing.
 type patient struct {
 	context.Context
 	left int

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// talkative says what it is told to say, and writes down what it hears.
+// talkative sends given messages, and records received ones.
 type talkative struct {
 	jealous
 	list  [][]byte
@@ -27,7 +27,7 @@ func (k *talkative) Receive(data []byte) error {
 	return nil
 }
 
-// Whatever an algorithm says goes on, within bounds; what is beyond them is counted with the next message that is not, and a beginning comes first.
+// An algorithm's messages are passed on, within bounds; those beyond are counted with the next message, and a beginning is first.
 func TestSend(t *testing.T) {
 	var said, told []string
 	k := &talkative{}
@@ -62,7 +62,7 @@ func TestSend(t *testing.T) {
 	}
 	s.deliver([]byte("x"))
 	if s.deliver(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
-		t.Errorf("heard %q, told %q", k.heard, told)
+		t.Errorf("received %q, logged %q", k.heard, told)
 	}
 	for n := range maxReceived + 1 {
 		if s.receive([]byte("y")); s.missed.Load() != (n == maxReceived) {
@@ -70,6 +70,6 @@ func TestSend(t *testing.T) {
 		}
 	}
 	if k := r.messenger(memberOf("mute", &jealous{})); k != nil || k.send(1) != nil || k.received() != nil {
-		t.Error("one that does not speak")
+		t.Error("one without messages")
 	}
 }

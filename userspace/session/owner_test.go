@@ -61,7 +61,7 @@ func memberOf(name string, i algo.Instance) *member {
 	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name}, Config: nothing{}}, instance: i}
 }
 
-// Ticks and windows of an algorithm never meet, and windows come in the order of the algorithms.
+// Ticks and windows of an algorithm never overlap, and windows are in the order of the algorithms.
 func TestOneOwner(t *testing.T) {
 	a, b := &jealous{}, &jealous{}
 	r := &runner{members: []*member{memberOf("a", a), memberOf("b", b)}}
@@ -75,7 +75,7 @@ func TestOneOwner(t *testing.T) {
 	stop()
 	ticks := a.ticks.Load()
 	if lines, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil || len(lines) != 2 || a.ticks.Load() != ticks {
-		t.Errorf("behind the end: %v, %d ticks more", err, a.ticks.Load()-ticks)
+		t.Errorf("after the end: %v, %d ticks more", err, a.ticks.Load()-ticks)
 	}
 	if a.touched || b.touched {
 		t.Error("two goroutines were inside of one algorithm")
@@ -87,7 +87,7 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
-// A control loop that fails is reported once, with its name, and the algorithm still tells its last window.
+// A control loop that fails is reported once, with its name, and the algorithm still reports its last window.
 func TestAFailingControlLoop(t *testing.T) {
 	broken := &jealous{fail: errors.New("no such map")}
 	r := &runner{members: []*member{memberOf("broken", broken), memberOf("well", &jealous{})}}
@@ -103,7 +103,7 @@ func TestAFailingControlLoop(t *testing.T) {
 	stop()
 }
 
-// talker speaks once per call and answers what it hears.
+// talker sends one message per call and answers received ones.
 type talker struct {
 	jealous
 	said  atomic.Uint64
@@ -128,7 +128,7 @@ func (k *talker) Receive(data []byte) error {
 	return nil
 }
 
-// An algorithm that speaks begins, says everything of a window before the window is told, hears what it is told, and begins anew when
+// An algorithm with messages begins, sends everything of a window before the window is published, receives messages, and begins again when
 // something is missing. Nothing of that meets a tick.
 func TestSpeech(t *testing.T) {
 	k := &talker{heard: make(chan string, 1)}
@@ -152,14 +152,14 @@ func TestSpeech(t *testing.T) {
 		}
 		mu.Lock()
 		if !slices.ContainsFunc(said, func(s Message) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
-			t.Errorf("what was said at the end of window %d comes behind it", n)
+			t.Errorf("the message at the end of window %d is after it", n)
 		}
 		mu.Unlock()
 		s.Receive("mute", []byte("nobody"))
 		s.Receive("talker", []byte("bad"))
 		s.Receive("talker", []byte("hello"))
 		if text := <-k.heard; text != "hello" {
-			t.Errorf("heard %q", text)
+			t.Errorf("received %q", text)
 		}
 	}
 	s.Renew()
@@ -176,7 +176,7 @@ func TestSpeech(t *testing.T) {
 	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses its coordinator's settings: nonsense" {
 		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
 	}
-	// Who is gone hears nothing; what is too much is counted.
+	// A removed instance receives nothing; messages beyond the limit are counted.
 	s.Receive("talker", []byte("hello"))
 	k.many, said = true, nil
 	if err := errors.Join(m.messenger.send(1), m.messenger.send(2)); err != nil {
@@ -189,6 +189,6 @@ func TestSpeech(t *testing.T) {
 		m.messenger.receive([]byte("x"))
 	}
 	if !m.messenger.missed.Load() {
-		t.Error("what it has not heard is not missed")
+		t.Error("a lost message is not counted")
 	}
 }

@@ -19,13 +19,13 @@ type halfRead struct{ capture.Source }
 
 func (halfRead) Progress() (read, total int64) { return 50, 100 }
 
-// Progress tells packets a second since the start.
+// Progress is packets per second since the start.
 func TestProgress(t *testing.T) {
 	var got []Progress
 	r := &replayer{progress: func(p Progress) { got = append(got, p) }, source: halfRead{}, packets: 1000, started: time.Now().Add(-10 * time.Second)}
 	r.report()
 	if len(got) != 1 {
-		t.Fatalf("told %d times", len(got))
+		t.Fatalf("called %d times", len(got))
 	}
 	p := got[0]
 	if p.Packets != 1000 || p.Bytes != 50 || p.TotalBytes != 100 || p.Elapsed < 10*time.Second || p.Rate*p.Elapsed.Seconds() < 999.9 || p.Rate*p.Elapsed.Seconds() > 1000.1 {
@@ -53,8 +53,8 @@ func (s *skipping) Next(f *packet.Frame) error {
 func (*skipping) Skipped() map[string]uint64    { return map[string]uint64{"wifi": 3} }
 func (*skipping) Progress() (read, total int64) { return 0, 0 }
 
-// What a capture held that is no packet is counted as lost, and a replay that is as quick as it can be has nothing to tell.
-func TestReplayTellsWhatItSkipped(t *testing.T) {
+// Frames of a capture that are no packets are counted as lost, and a replay at full speed has no progress to report.
+func TestReplayReportsWhatItSkipped(t *testing.T) {
 	testutil.NeedRoot(t)
 	d, err := algo.Lookup("rtt-array")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestReplayTellsWhatItSkipped(t *testing.T) {
 	var lines []report.Line
 	cfg := Config{Algorithms: []Selected{{Descriptor: d, Values: v}}, Proven: true,
 		Emit:   func(l report.Line) error { lines = append(lines, l); return nil },
-		Notice: func(format string, args ...any) { t.Errorf("told: "+format, args...) }}
+		Notice: func(format string, args ...any) { t.Errorf("logged: "+format, args...) }}
 	if err := ReplaySource(t.Context(), cfg, "it", &skipping{left: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func (s *short) Next(f *packet.Frame) error {
 	return err
 }
 
-// Of a capture whose packets are cut too short nothing can be said, and the remedy is told, once.
-func TestReplayTellsOfShortPackets(t *testing.T) {
+// A capture whose packets are too short to be measured is reported with the remedy, once.
+func TestReplayReportsShortPackets(t *testing.T) {
 	testutil.NeedRoot(t)
 	d, err := algo.Lookup("rtt-array")
 	if err != nil {
@@ -105,6 +105,6 @@ func TestReplayTellsOfShortPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || !strings.HasPrefix(told[0], "3 of 3 packets end within their headers") {
-		t.Errorf("told %q", told)
+		t.Errorf("logged %q", told)
 	}
 }

@@ -21,7 +21,7 @@ type Config struct {
 	Hash       algo.Hash     // "" is algo.HashFast
 	Decap      bool
 	Truth      bool          // replay only: run the oracles
-	Epoch      func() uint64 // returns the number of the window that begins now, where hosts share windows; nil where they do not
+	Epoch      func() uint64 // returns the number of the window that starts now, if hosts share windows; else nil
 	Merge      bool          // replay only: captures of several places, read side by side (capture.Sides)
 	Snapshots  bool          // lines include the snapshot of their window
 	Proven     bool          // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)

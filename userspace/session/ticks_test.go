@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// clock is a controller that wants a tick every ten ns of a window.
+// clock is a controller with a tick every ten ns of a window.
 type clock struct {
 	algo.Instance
 	ticks []int64
@@ -29,8 +29,8 @@ func (c *clock) Tick(now int64) error {
 	return nil
 }
 
-// A tick comes before the first packet that is due or later, once after a gap, and the packets in front of it are run first. A
-// new window starts counting anew.
+// A tick is before the first packet that is due or later, once after a gap, and earlier packets are run first. A
+// new window restarts counting.
 func TestTicksFollowThePackets(t *testing.T) {
 	c := &clock{}
 	p := &pacer{controllers: []algo.ReplayController{c}, names: []string{"clock"}}
@@ -64,6 +64,6 @@ func TestTickFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := errors.Join(p.at(0, 30, func() error { return errors.ErrUnsupported })); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("packets in front of a tick did not run, and nothing says so: %v", err)
+		t.Errorf("packets in front of a tick did not run, without an error: %v", err)
 	}
 }

@@ -21,13 +21,13 @@ const (
 	headLength = len(magic) + 4 + 4 + 4 // version, length of the CBOR, length of the frame
 )
 
-// MagicLength is how many bytes IsSnapshot looks at.
+// MagicLength is the number of bytes that IsSnapshot needs.
 const MagicLength = len(magic)
 
 // MaxBytes bounds a snapshot, as CBOR: the words of everything that can be configured for some hundred CPUs fit.
 const MaxBytes = 64 << 20
 
-// Errors of Decode, beside ErrDamaged.
+// Errors of Decode, in addition to ErrDamaged.
 var (
 	ErrFormat  = errors.New("not a snapshot of xdpmon")
 	ErrVersion = errors.New("the snapshot was written by another version of xdpmon")
@@ -121,10 +121,10 @@ func (s *Snapshot) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// IsSnapshot reports whether a file that begins with these bytes claims to be one.
+// IsSnapshot reports whether these are the first bytes of a snapshot's file.
 func IsSnapshot(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
-// Decode reads what Encode has written. Whatever the data claim, it takes a few times MaxBytes of memory at most. Whether the words
+// Decode decodes the result of Encode. Whatever the data, it needs at most a few times MaxBytes of memory. Whether the words
 // match the algorithm is checked by the algorithm.
 func Decode(data []byte) (*Snapshot, error) {
 	plain, err := unpack(data)

@@ -20,7 +20,7 @@ import (
 type Head struct {
 	Algorithm string            `cbor:"algorithm"`
 	Layout    uint32            `cbor:"layout"` // version of what the algorithm writes into Words and Texts
-	Params    map[string]string `cbor:"params"` // all of them, as they were written: geometry and estimator follow
+	Params    map[string]string `cbor:"params"` // all of them, as text: geometry and estimator follow from them
 	// Hashes identifies hash seeds without revealing them: equal for equal hash functions. HashMark computes it.
 	Hashes   uint64 `cbor:"hashes"`
 	CRC      bool   `cbor:"crc,omitempty"`
@@ -38,9 +38,9 @@ type Snapshot struct {
 	Epoch   uint64         `cbor:"epoch,omitempty"`
 	Packets report.Packets `cbor:"packets"` // of the chain, whatever the algorithm used of them
 	Parts   int            `cbor:"parts"`   // windows of hosts that it is made of
-	// Words are registers, counters and the estimator's state, by name; numbers with a fraction are there as their bits.
+	// Words are registers, counters and the estimator's state, by name; fractions are stored as the bits of a float64.
 	Words map[string]Words `cbor:"words"`
-	// Texts are what has no number: the text of a query.
+	// Texts are values other than numbers: the text of a query.
 	Texts map[string][]string `cbor:"texts,omitempty"`
 }
 
@@ -162,7 +162,7 @@ func (r *Reader) Refuse(format string, args ...any) {
 // Err is the first refusal.
 func (r *Reader) Err() error { return r.err }
 
-// Wall is the snapshot with its times in ns since 1970; s itself stays as it is.
+// Wall is the snapshot with its times in Unix time; s itself is not changed.
 func (s *Snapshot) Wall() *Snapshot {
 	w := *s
 	w.Window.Start, w.Window.End, w.Offset = s.Window.Start+s.Offset, s.Window.End+s.Offset, 0
@@ -193,7 +193,7 @@ func together(a, b report.Packets) report.Packets {
 	return p
 }
 
-// Sum adds two arrays cell by cell; they are as long as each other.
+// Sum adds two arrays of equal length cell by cell.
 func Sum(a, b []uint64) Words {
 	sum := make(Words, len(a))
 	for i := range sum {

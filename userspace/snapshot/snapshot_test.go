@@ -171,7 +171,7 @@ func TestTogether(t *testing.T) {
 		t.Errorf("%v", sum)
 	}
 	if HashMark(1) == HashMark(2) {
-		t.Error("marks do not tell seeds apart")
+		t.Error("marks do not distinguish seeds")
 	}
 }
 

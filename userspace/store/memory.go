@@ -40,7 +40,7 @@ func (m *Memory) Append(r Record) error {
 	defer m.mu.Unlock()
 	m.list = append(m.list, remembered{key(r.End, uint64(len(m.list))), packed})
 	for m.bytes += len(packed) + recordOverhead; m.bytes > m.most && len(m.list) > 0; m.list = m.list[1:] {
-		m.bytes -= len(m.list[0].packed) + recordOverhead // a cursor may still read it: the next growth of the list lets it go
+		m.bytes -= len(m.list[0].packed) + recordOverhead // a cursor may still read it; the next growth of the list releases it
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (m *Memory) cursor() *memoryCursor {
 	return &memoryCursor{list: m.list}
 }
 
-// memoryCursor walks what there was when it was made. Records arrive in the order of their end but for some milliseconds, so that the list is
+// memoryCursor iterates over the records at the time of its creation. Records arrive in the order of their end except for some milliseconds, so that the list is
 // searched as if it were sorted.
 type memoryCursor struct {
 	list []remembered

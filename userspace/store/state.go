@@ -14,7 +14,7 @@ var states = []byte("states-1") // the number is the version of the layout
 // stateShare is the part of the file that a kind of state may fill: 1/8.
 const stateShare = 8
 
-// StateRoom is how many bytes of names and values SetState takes.
+// StateRoom is the maximum of bytes of names and values for SetState.
 func (s *Store) StateRoom() int {
 	_, most := s.bounds()
 	return int(most / stateShare)
@@ -80,7 +80,7 @@ func (s *Store) State(kind string, fn func(name string, value []byte)) error {
 	})
 }
 
-// walk looks at every page of the state: a damaged one is found at the start.
+// walk reads every page of the state: a damaged one is found at the start.
 func walk(tx *bolt.Tx) error {
 	all := tx.Bucket(states)
 	if all == nil {

@@ -64,7 +64,7 @@ type Store struct {
 	failed  atomic.Uint64
 }
 
-var windows = []byte("windows-1") // the number is the version of the layout: an older one is left alone and unread
+var windows = []byte("windows-1") // the number is the version of the layout: an older one is not read or changed
 
 // lockWait is how long Open waits for another process to release the file.
 const lockWait = 2 * time.Second
@@ -118,7 +118,7 @@ func (o *Options) complete() {
 
 // open also checks every page, so that damage is found at the start and not days later.
 func open(path string) (db *bolt.DB, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut is mapped beyond its end
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a truncated file is mapped beyond its end
 	defer func() {
 		if r := recover(); r != nil { // bbolt panics on invalid pages
 			if db != nil {
@@ -211,7 +211,7 @@ func (s *Store) Append(records ...Record) error {
 	return s.trim()
 }
 
-// old drops what is older than asked for.
+// old drops records older than the configured age.
 func (s *Store) old(b *bolt.Bucket) error {
 	age, _ := s.bounds()
 	limit := key(s.opts.Now().Add(-age), 0)
@@ -286,7 +286,7 @@ const (
 	withSnapshot        = 4
 )
 
-// writers are reused: each takes more than a megabyte, and the windows of all algorithms arrive together.
+// writers are reused: each needs more than a megabyte, and the windows of all algorithms arrive together.
 var writers = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is one of gzip's
 	return z
@@ -395,7 +395,7 @@ type Query struct {
 	Snapshots bool   // those that have one only, with it
 }
 
-// chooses reports whether a record is among those that are asked for. Interface may also be a key (tenants/vnet0), which was its name before
+// chooses reports whether a query selects a record. Interface may also be a key (tenants/vnet0), which was its name before
 // 0.1.0; that ends with 0.2.0.
 func (q Query) chooses(r Record) bool {
 	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Except == "" || q.Except != r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) && (q.Key == "" || q.Key == r.Key) &&
@@ -410,7 +410,7 @@ func (s *Store) Each(q Query, fn func(Record) error) error {
 	})
 }
 
-// Sample is Each with the first record alone of every step since 1970, the oldest first: a week is read without looking at every window of it.
+// Sample is Each with only the first record of every step of Unix time, the oldest first: a week is read without looking at every window of it.
 // It is of use where the query chooses the windows of one algorithm and instance.
 func (s *Store) Sample(q Query, step time.Duration, fn func(Record) error) error {
 	q.Newest = false
@@ -419,7 +419,7 @@ func (s *Store) Sample(q Query, step time.Duration, fn func(Record) error) error
 	})
 }
 
-// cursor walks records by key; bbolt's is one.
+// cursor iterates over records by key; bbolt's is one.
 type cursor interface {
 	First() (k, v []byte)
 	Last() (k, v []byte)
@@ -454,7 +454,7 @@ func (q Query) walk(c cursor, step time.Duration, fn func(Record) error, bad fun
 	return nil
 }
 
-// take reads a record, where it is chosen.
+// take reads a record, if it is selected.
 func (q Query) take(k, v []byte) (r Record, chosen bool, err error) {
 	head, _, err := names(v)
 	if err != nil || !q.chooses(head) {
@@ -471,7 +471,7 @@ func (q Query) take(k, v []byte) (r Record, chosen bool, err error) {
 	return r, true, nil
 }
 
-// start is the first record in the query's direction, and the way on.
+// start is the first record in the query's direction, and the function that advances.
 func (q Query) start(c cursor) (k, v []byte, next func() (k, v []byte)) {
 	switch {
 	case !q.Newest && q.From.IsZero():
@@ -499,19 +499,19 @@ func (q Query) inside(k []byte) bool {
 	return q.To.IsZero() || bytes.Compare(k, key(q.To, 0)) < 0
 }
 
-// Dropped is how many records age or size pushed out since the store was opened.
+// Dropped is the number of records deleted by age or size since the store was opened.
 func (s *Store) Dropped() uint64 { return s.dropped.Load() }
 
 // Stats is the state of a store.
 type Stats struct {
 	Records        int
 	Bytes          int64  // of the file
-	Dropped        uint64 // records that age or size pushed out since it was opened
+	Dropped        uint64 // records deleted by age or size since it was opened
 	Failed         uint64 // records that could not be written or read
 	Oldest, Newest time.Time
 }
 
-// Stats looks through the store's pages.
+// Stats scans the store's pages.
 func (s *Store) Stats() (Stats, error) {
 	st := Stats{Dropped: s.dropped.Load(), Failed: s.failed.Load()}
 	err := s.db.View(func(tx *bolt.Tx) error {

@@ -58,7 +58,7 @@ func query(t *testing.T, s *Store, q Query) string {
 	return strings.Join(list, " ")
 }
 
-// Snapshots stand beside the lines of those windows that have one, and are told to who asks for them.
+// Snapshots are stored with the lines of their windows, and returned on request.
 func TestSnapshots(t *testing.T) {
 	s := open1(t, filepath.Join(t.TempDir(), "windows.db"), Options{})
 	for n := range 4 {
@@ -86,7 +86,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// A record that says more of itself than there is makes no sense, and no panic.
+// A record whose lengths exceed its data is an error, not a panic.
 func TestRecordsThatAreCut(t *testing.T) {
 	r := record(1, "fridge", "eth0")
 	r.Snapshot = []byte("snapshot")
@@ -138,7 +138,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// Neither age nor size passes its bound, and what goes is the oldest.
+// Neither age nor size exceeds its bound, and the oldest records are deleted.
 func TestBounds(t *testing.T) {
 	now := start
 	path := filepath.Join(t.TempDir(), "windows.db")
@@ -191,7 +191,7 @@ func TestDropsOneForOne(t *testing.T) {
 		}
 		st, err := s.Stats()
 		if err != nil || st.Records < before {
-			t.Fatalf("behind record %d there are %d, there were %d; %v", n, st.Records, before, err)
+			t.Fatalf("after record %d there are %d, there were %d; %v", n, st.Records, before, err)
 		}
 		before = st.Records
 	}
@@ -243,7 +243,7 @@ func TestDamage(t *testing.T) {
 		said := ""
 		again := open1(t, path, Options{Notice: func(f string, a ...any) { said += fmt.Sprintf(f, a...) }})
 		if err := again.Append(record(1, "a", "i")); err != nil || !strings.Contains(said, "unreadable") {
-			t.Errorf("behind the damage: %v; said %q", err, said)
+			t.Errorf("after the damage: %v; logged %q", err, said)
 		}
 		again.Close()
 	}
@@ -268,7 +268,7 @@ func writeForever(path string) {
 	}
 }
 
-// A writer that is killed at a random moment leaves a store that opens, with everything that it had said was stored.
+// A writer that is killed at a random moment leaves a store that opens, with everything that it had reported as stored.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "windows.db")
 	last := 0

@@ -1,5 +1,5 @@
-// Package suspect finds links that lose packets from the flows that have lost some: what many of their paths have in common, and paths of
-// flows without losses have not, is to blame (Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on
+// Package suspect finds lossy links from the flows with losses: a link that many of their paths share, and paths of
+// flows without losses do not, is suspect (Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on
 // Programmable Switches with Lean Algorithms", APOCS 2020, section 2).
 package suspect
 
@@ -46,7 +46,7 @@ func Load(path string) (*Paths, error) {
 }
 
 // Read reads lines of a source prefix, a destination prefix, and the links between them. Several lines of a pair are several paths, of
-// which each packet takes one. # begins a comment.
+// which each packet takes one. A # starts a comment.
 func Read(name string, r io.Reader) (*Paths, error) {
 	p := &Paths{pairs: map[pair][][]string{}, crossed: map[string]float64{}}
 	lines := bufio.NewScanner(r)
@@ -95,7 +95,7 @@ func (p *Paths) add(words []string) error {
 	return nil
 }
 
-// index finds what a look-up and a verdict need: lengths of prefixes, and how many pairs cross each link.
+// index prepares a lookup and a ranking: lengths of prefixes, and how many pairs cross each link.
 func (p *Paths) index() {
 	seen := map[[2]int]bool{}
 	for key, paths := range p.pairs {
@@ -129,12 +129,12 @@ func (p *Paths) of(source, destination netip.Addr) (pair, bool) {
 	return pair{}, false
 }
 
-// Link is one that flows with losses cross.
+// Link is a link that flows with losses cross.
 type Link struct {
 	Name string
 	// Explained is the share of all losses whose flows may have crossed it.
 	Explained float64
-	// Afflicted is the share of the pairs across it of which a flow has lost something.
+	// Afflicted is the share of the pairs across it of which a flow has losses.
 	Afflicted float64
 	// Score is the log-likelihood ratio between losing more than the rest of the network and losing as much (nats); 0 where there is no more
 	// across it than elsewhere.
@@ -142,14 +142,14 @@ type Link struct {
 	Pairs int // with losses
 }
 
-// Ranking is a verdict.
+// Ranking is the result.
 type Ranking struct {
 	Links   []Link // the most suspect first
 	Flows   int    // with losses, whose paths are known
 	Unknown int    // ... whose paths are not
 }
 
-// Rank finds what flows with losses have in common, by a scan statistic (Kulldorff, "A spatial scan statistic", Communications in
+// Rank finds the common links of flows with losses, by a scan statistic (Kulldorff, "A spatial scan statistic", Communications in
 // Statistics 1997) over the pairs: across which link are losses so much more frequent than elsewhere that it is least likely
 // chance? Losses of a pair count by their root, since pairs of few large flows are most of the sum and carry the least evidence.
 func (p *Paths) Rank(losses []algo.Loss) Ranking {

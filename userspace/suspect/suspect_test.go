@@ -51,7 +51,7 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// The table has the most suspect links, ten of them or all there are, and says of how many flows nothing is known.
+// The table has the most suspect links, ten or all, and states for how many flows nothing is known.
 func TestBody(t *testing.T) {
 	for links, rows := range map[int]int{0: 0, 3: 3, 10: 10, 12: 10} {
 		r := Ranking{Flows: 5, Unknown: 2}
@@ -142,7 +142,7 @@ func oneOfThirty(t *testing.T, runs, flows, percent int) {
 				good *= 1 - rate
 			}
 			mean := packets * (1 - good)
-			const sketch = 2 // standard error of what a sketch says; what is within two of them is no loss
+			const sketch = 2 // standard error of a sketch's estimate; a value within two of them is no loss
 			lost := math.Round(math.Max(0, mean+math.Sqrt(mean)*rng.NormFloat64())) + sketch*rng.NormFloat64()
 			if lost < 2*sketch {
 				continue

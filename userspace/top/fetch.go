@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// gather is how long windows that close together are waited for, and atMost how often is asked on their account.
+	// gather is how long to wait for windows that end together, and atMost the minimum interval of requests for them.
 	gather = 150 * time.Millisecond
 	atMost = time.Second
-	// retryFirst and retryLast are how long after a lost connection it is tried again.
+	// retryFirst and retryLast are the first and the longest delay before a reconnection.
 	retryFirst = time.Second
 	retryLast  = 10 * time.Second
 )
 
-// fetcher asks for what the view needs, one request at a time.
+// fetcher requests what the view needs, one request at a time.
 type fetcher struct {
 	ctx     context.Context
 	l       *loop
@@ -35,7 +35,7 @@ func newFetcher(ctx context.Context, l *loop) *fetcher {
 	return &fetcher{ctx: ctx, l: l, answers: make(chan model.Answer, 1), timer: t}
 }
 
-// now asks at once, or as soon as the answer to the last request is here.
+// now sends the request immediately, or when the answer to the last one has arrived.
 func (f *fetcher) now() {
 	if f.busy {
 		f.again = true
@@ -53,7 +53,7 @@ func (f *fetcher) now() {
 	})
 }
 
-// soon asks in a moment, together with what else happens until then.
+// soon sends it after a short delay, together with what happens until then.
 func (f *fetcher) soon() {
 	if f.busy || f.waiting {
 		f.again = f.busy || f.again
@@ -76,7 +76,7 @@ func (f *fetcher) done() {
 	}
 }
 
-// follow reads the stream, and opens it again when it ends, until ctx does.
+// follow reads the stream, and reopens it when it ends, until ctx ends.
 func follow(ctx context.Context, c *client.Client, to chan<- any, ended <-chan struct{}) {
 	send := func(e any) {
 		select {

@@ -15,8 +15,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/view"
 )
 
-// Plain writes lines: findings as they begin and end, and each instance when its window closes. No line is ever changed, and nothing moves a
-// cursor: for screen readers, dumb terminals and logs.
+// Plain writes lines: findings when they start and end, and each instance when its window ends. Written lines never change and the cursor is not
+// moved: for screen readers, dumb terminals and logs.
 func Plain(ctx context.Context, o Options, out io.Writer) error {
 	p := &plain{out: out, m: model.New(o.Target.Name, o.Now), open: map[string]finding.Finding{}, ends: map[string]int64{}}
 	c := client.New(o.Target)
@@ -42,7 +42,7 @@ func Plain(ctx context.Context, o Options, out io.Writer) error {
 			p.line(p.now(), "note: "+text)
 		case <-ended:
 			p.fetch(ctx, c)
-			p.line(p.now(), "ended: nothing more is measured")
+			p.line(p.now(), "measurement ended")
 			return p.err
 		case <-timer.C:
 			waiting, last = false, time.Now()
@@ -75,14 +75,14 @@ func (p *plain) event(e any) (fetch bool) {
 			p.line(p.now(), "connected again")
 		}
 		if e.Kind == client.Missed {
-			p.line(p.now(), fmt.Sprintf("%d events were not received: this reader was too slow for them", e.Missed))
+			p.line(p.now(), fmt.Sprintf("%d events were not received: this client was too slow", e.Missed))
 		}
 		return p.m.Event(e)
 	}
 	return false
 }
 
-// fetch writes what is new.
+// fetch writes new lines.
 func (p *plain) fetch(ctx context.Context, c *client.Client) {
 	a := model.Fetch(ctx, c, model.Request{View: model.Overview})
 	if a.Err != nil {
@@ -110,7 +110,7 @@ func (p *plain) forget(list []api.Instance) {
 	for key := range p.ends {
 		if !slices.ContainsFunc(list, func(i api.Instance) bool { return i.Key == key }) {
 			delete(p.ends, key)
-			p.line(p.now(), key+" is measured no more")
+			p.line(p.now(), key+" is no longer measured")
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (p *plain) findings() {
 	}
 }
 
-// line is written with its time (UTC).
+// line writes a line with its time (UTC).
 func (p *plain) line(ms int64, text string) {
 	if p.err != nil {
 		return

@@ -12,12 +12,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Player serves the windows of a replay by an API of its own, at the speed of the capture's clock times a factor.
+// Player serves the windows of a replay through an API of its own, at the speed of the capture's clock times a factor.
 type Player struct {
 	api     *api.API
 	hub     feed.Hub
 	engine  *diagnose.Engine
-	speed   float64 // 0: as fast as it goes
+	speed   float64 // 0: as fast as possible
 	begun   time.Time
 	first   int64
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type Player struct {
 	started bool
 }
 
-// NewPlayer is one for a run.
+// NewPlayer is a player of a run.
 func NewPlayer(run report.Run, speed float64) *Player {
 	p := &Player{engine: diagnose.New(), speed: speed}
 	p.engine.SetClock(run.Clock)
@@ -44,7 +44,7 @@ func (p *Player) now() time.Time {
 	return time.Unix(0, p.shown)
 }
 
-// Emit waits until a window is due, and shows it. It is called by one goroutine.
+// Emit waits until a window is due, then publishes it. It must not be called concurrently.
 func (p *Player) Emit(ctx context.Context, l report.Line) error {
 	if !p.started {
 		p.started, p.begun, p.first = true, time.Now(), l.Window.Start
@@ -54,7 +54,7 @@ func (p *Player) Emit(ctx context.Context, l report.Line) error {
 		select {
 		case <-time.After(time.Until(due)):
 		case <-ctx.Done():
-			return nil // it ends with the next frames
+			return nil // the next frames end it
 		}
 	}
 	p.mu.Lock()

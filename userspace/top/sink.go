@@ -13,8 +13,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-// Sink is a run's own screen: it follows the run's API within the process. When it closes, the terminal has the start of the run, its notices
-// and its last windows, as the table leaves them.
+// Sink is the screen of a run, connected to the run's API within the process. When it closes, it writes the start of the run, its notices
+// and its last windows to the terminal, as the table output does.
 type Sink struct {
 	o        SinkOptions
 	plain    *report.Plain
@@ -29,13 +29,13 @@ type Sink struct {
 	within   func() error
 }
 
-// SinkOptions of one.
+// SinkOptions are the options of a Sink.
 type SinkOptions struct {
 	Out, Notices io.Writer
 	Style        func() report.Style
 	Handler      http.Handler // of the API
 	Screen       Options      // without Target, Notices and Ended
-	End          func(error)  // ends the run, on q; with an error where the terminal is closed
+	End          func(error)  // ends the run, on q; with an error if the terminal is closed
 }
 
 // NewSink is a screen that opens when the run starts.
@@ -43,7 +43,7 @@ func NewSink(o SinkOptions) *Sink {
 	return &Sink{o: o, plain: report.NewPlain(o.Out, o.Notices, o.Style()), latest: map[string]report.Line{}, waiting: make(chan string, 64), done: make(chan error, 1)}
 }
 
-// Start opens the screen; again, it takes what became known of the run.
+// Start opens the screen; later calls update the description of the run.
 func (s *Sink) Start(r report.Run) error {
 	s.run = r
 	if s.cancel != nil {
@@ -65,7 +65,7 @@ func (s *Sink) Start(r report.Run) error {
 	return nil
 }
 
-// pass hands a sentence to the screen; one that does not take it has it at the end.
+// pass sends a message to the screen; if it is blocked, the message is written at the end.
 func (s *Sink) pass(text string) {
 	select {
 	case s.waiting <- text:
@@ -73,7 +73,7 @@ func (s *Sink) pass(text string) {
 	}
 }
 
-// Line keeps the last window of each algorithm, for the end.
+// Line stores the last window of each algorithm, for the end.
 func (s *Sink) Line(l report.Line) error {
 	key := l.Algorithm + "\x00" + l.Key()
 	if _, known := s.latest[key]; !known {
@@ -83,7 +83,7 @@ func (s *Sink) Line(l report.Line) error {
 	return nil
 }
 
-// Finding keeps those that go on, for the end.
+// Finding stores the active findings, for the end.
 func (s *Sink) Finding(f report.Said) error {
 	s.findings = slices.DeleteFunc(s.findings, func(o report.Said) bool { return o.Key == f.Key })
 	if !f.Ended {
@@ -95,7 +95,7 @@ func (s *Sink) Finding(f report.Said) error {
 // mostSaid bounds the notices that are repeated at the end.
 const mostSaid = 200
 
-// Notice shows a sentence, and keeps it for the end.
+// Notice shows a message, and stores it for the end.
 func (s *Sink) Notice(text string) {
 	if s.cancel == nil {
 		s.plain.Notice(text)
@@ -105,7 +105,7 @@ func (s *Sink) Notice(text string) {
 	s.pass(text)
 }
 
-// Close gives the terminal back and leaves the end of the run on it.
+// Close restores the terminal and writes the end of the run to it.
 func (s *Sink) Close() error {
 	if s.cancel == nil {
 		return s.plain.Close()
@@ -125,10 +125,10 @@ func (s *Sink) Close() error {
 	return errors.Join(err, s.plain.Close())
 }
 
-// patience is how long the end waits for a terminal that takes nothing.
+// patience is how long the end waits for a blocked terminal.
 const patience = 2 * time.Second
 
-// Restore gives the terminal back.
+// Restore restores the terminal.
 func (s *Sink) Restore() {
 	if s.cancel == nil {
 		return
@@ -136,7 +136,7 @@ func (s *Sink) Restore() {
 	s.cancel()
 	select {
 	case <-s.done:
-		s.done <- nil // for whoever asks next
+		s.done <- nil // for the next caller
 	case <-time.After(patience):
 	}
 }

@@ -1,4 +1,4 @@
-// Package top shows what an API measures on a terminal, full screen or in lines. It asks /api/v1 and nothing else, and at rest it waits for the
+// Package top shows the data of an API on a terminal, full screen or as lines. It uses only /api/v1, and when idle it waits for the
 // API's stream.
 package top
 
@@ -20,12 +20,12 @@ import (
 // Options of a screen.
 type Options struct {
 	Target  client.Target
-	Quit    string // what q does, for the last line: "quit"
+	Quit    string // label of q in the last line: "quit"
 	Unicode bool
 	Color   bool
 	Now     func() time.Time
-	Notices <-chan string   // sentences for the operator; nil: none
-	Ended   <-chan struct{} // closed when there is nothing more to follow; nil: never
+	Notices <-chan string   // messages for the operator; nil: none
+	Ended   <-chan struct{} // closed when the measurement has ended; nil: never
 
 	Tty      tcell.Tty // nil: standard input and output
 	Terminfo *terminfo.Terminfo
@@ -33,10 +33,10 @@ type Options struct {
 	Drawn func(*model.Model)
 }
 
-// ErrNoInput is returned when the terminal has been closed.
+// ErrNoInput is returned if the terminal was closed.
 var ErrNoInput = errors.New("the terminal was closed")
 
-// loop is a screen that runs.
+// loop is a running screen.
 type loop struct {
 	o       Options
 	screen  tcell.Screen
@@ -47,7 +47,7 @@ type loop struct {
 	failed  chan error
 }
 
-// Run shows the screen until q, the end of ctx, or an error. The terminal is as it was when it returns, whatever happens.
+// Run shows the screen until q, the end of ctx, or an error. It always restores the terminal before it returns.
 func Run(ctx context.Context, o Options) (err error) {
 	l := &loop{o: o, m: model.New(o.Target.Name, o.Now), client: client.New(o.Target), stream: make(chan any, 64), failed: make(chan error, 4)}
 	if l.screen, err = newScreen(o); err != nil {
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return l.run(ctx)
 }
 
-// panicked is an error with where it happened: the screen that would have hidden it is closed before it is printed.
+// panicked is an error with a stack trace: the screen is closed before the error is printed, since it would hide it.
 func panicked(r any) error { return fmt.Errorf("internal error: %v\n%s", r, debug.Stack()) }
 
 func newScreen(o Options) (tcell.Screen, error) {
@@ -82,7 +82,7 @@ func newScreen(o Options) (tcell.Screen, error) {
 	return tcell.NewTerminfoScreenFromTtyTerminfo(tty, o.Terminfo)
 }
 
-// start runs fn in a goroutine whose panic ends the loop.
+// start runs fn in a goroutine; a panic ends the loop.
 func (l *loop) start(fn func()) {
 	go func() {
 		defer func() {
@@ -131,13 +131,13 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// key takes an event of the terminal.
+// key handles an event of the terminal.
 func (l *loop) key(e tcell.Event, open bool) (quit bool, err error) {
 	switch e := e.(type) {
 	case *tcell.EventResize:
 		l.m.Width, l.m.Height = l.screen.Size()
 		l.screen.Sync()
-		l.fetcher.soon() // more instances may be in sight
+		l.fetcher.soon() // more instances may be visible
 	case *tcell.EventKey:
 		switch l.m.Press(keyOf(e)) {
 		case model.Quit:
@@ -184,7 +184,7 @@ func keyOf(e *tcell.EventKey) model.Key {
 	return model.Key{Name: names[e.Key()]}
 }
 
-// draw sends what differs from the last frame.
+// draw sends the differences to the last frame.
 func (l *loop) draw() {
 	c := view.Draw(l.m, view.Options{Unicode: l.o.Unicode, Quit: l.o.Quit})
 	for y := range c.Height {
@@ -200,7 +200,7 @@ func (l *loop) draw() {
 	}
 }
 
-// colors are of the sixteen that every terminal's user has chosen for legibility.
+// colors are from the sixteen of the terminal's own palette.
 var colors = map[view.Style]tcell.Color{view.Good: tcell.ColorGreen, view.Info: tcell.ColorTeal, view.Warning: tcell.ColorOlive, view.Critical: tcell.ColorMaroon, view.Spark: tcell.ColorTeal}
 
 func (l *loop) style(c view.Cell) tcell.Style {

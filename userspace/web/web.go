@@ -15,12 +15,12 @@ import (
 //go:embed static
 var files embed.FS
 
-// policy lets the page load what is in this binary, and ask where it came from. Nothing is inline, and nobody frames it.
+// policy allows the page only files of this binary, and requests to its own address. Inline scripts and frames are not allowed.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var media = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml"}
 
-// Front serves the page at / and its files below /static/; the rest is whoever else's. What the page shows, the API gives to those who may ask.
+// Front serves the page at / and its files below /static/, and passes on the rest. The page's data are from the API, for authorized clients.
 func Front(rest http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { file(w, r, "index.html") })

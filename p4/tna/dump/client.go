@@ -11,23 +11,23 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
 
-// Operator is what a plan leaves to whoever runs the switch.
+// Operator is what a plan leaves to the operator of the switch.
 type Operator struct {
-	Tables map[string]func(t *run.Table) error                                  // what goes into a table, by object
-	Rules  func(command string) ([]byte, error)                                 // what a command writes
-	Port   uint16                                                               // of sessions that the plan names none for
+	Tables map[string]func(t *run.Table) error                                  // content of tables, by object
+	Rules  func(command string) ([]byte, error)                                 // output of a command
+	Port   uint16                                                               // of sessions without a port in the plan
 	CPU    uint16                                                               // port
 	Filter func(decay time.Duration) func(held, value, now, last uint64) uint64 // arithmetic of filters; nil: the model's
 }
 
-// Client is a control plane that knows nothing of a twin but its plan, on a modelled switch.
+// Client is a control plane on a modelled switch, which uses nothing of a twin but its plan.
 type Client struct {
 	plan     *Plan
 	sw       *run.Switch
 	operator Operator
 }
 
-// rules are what commands write that a client has to carry out: entries, defaults and filters.
+// rules is the output of commands that a client executes: entries, defaults and filters.
 type rules struct {
 	Entries []struct {
 		Table  string
@@ -41,7 +41,7 @@ type rules struct {
 	}
 }
 
-// NewClient fills a switch as its plan says. What is optional is filled where the operator has something for it.
+// NewClient fills a switch according to its plan. Optional objects are filled if the operator has their content.
 func NewClient(plan *Plan, sw *run.Switch, o Operator) (*Client, error) {
 	c := &Client{plan, sw, o}
 	sw.Sessions, sw.Loops = map[uint64]run.Session{}, map[uint16]bool{}
@@ -143,7 +143,7 @@ func (c *Client) rules(f *twin.Fill) error {
 	return nil
 }
 
-// SetBank tells packets which bank they count into.
+// SetBank selects the bank that packets count into.
 func (c *Client) SetBank(bank int) error {
 	if c.plan.Flip == nil {
 		return nil
@@ -155,7 +155,7 @@ func (c *Client) SetBank(bank int) error {
 	return t.SetDefault(c.plan.Flip.Action, c.plan.Flip.Banks[bank]...)
 }
 
-// Clear sets back what the plan sets back when a window has ended: what banked registers hold of the closed bank, and counters.
+// Clear resets what the plan resets at the end of a window: the closed bank of banked registers, and counters.
 func (c *Client) Clear(closed int) error {
 	for i := range c.plan.Registers {
 		if err := c.clear(&c.plan.Registers[i], closed); err != nil {

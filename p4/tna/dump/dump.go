@@ -1,5 +1,5 @@
-// Package dump is what a control plane reads out of a switch, as JSON: registers and counters of one closed bank. The model
-// writes it, a real switch's registers come the same way, and an algorithm evaluates both alike.
+// Package dump is what a control plane reads from a switch, as JSON: registers and counters of one closed bank. The model
+// writes it, a real switch's registers have the same form, and an algorithm evaluates both alike.
 package dump
 
 import (
@@ -16,20 +16,20 @@ import (
 // Schema of a dump; another one is refused.
 const Schema = "xdpmon.registers/1"
 
-// ErrGeometry says that a dump is of another program, or of other parameters.
+// ErrGeometry is wrapped if a dump is of another program, or of other parameters.
 var ErrGeometry = errors.New("the registers are not those of this twin with these parameters")
 
 // Dump is one window of one twin.
 type Dump struct {
 	Schema    string                       `json:"schema"`
 	Twin      string                       `json:"twin"`
-	Bank      int                          `json:"bank"`      // that was closed, and is read
+	Bank      int                          `json:"bank"`      // the closed bank that was read
 	Start     int64                        `json:"start"`     // ns
 	End       int64                        `json:"end"`       // ns
 	Registers map[string]Register          `json:"registers"` // all of them, both banks
 	Counters  map[string]map[string]uint64 `json:"counters"`  // packets by table and action
 	Digests   []Digest                     `json:"digests,omitempty"`
-	Copies    []twin.Copy                  `json:"copies,omitempty"` // packets that went to the CPU
+	Copies    []twin.Copy                  `json:"copies,omitempty"` // packets that were copied to the CPU
 	freed     []element
 }
 
@@ -39,7 +39,7 @@ type element struct {
 	i        int
 }
 
-// Digest is a record that came at once, by field.
+// Digest is a record sent immediately, by field.
 type Digest struct {
 	Name   string            `json:"name"`
 	Values map[string]uint64 `json:"values"`
@@ -91,7 +91,7 @@ func (d *Dump) Write(w io.Writer) error {
 	return nil
 }
 
-// Read a dump and refuse what is not of this twin as it is built: the registers' names, widths and sizes, and every word.
+// Read reads a dump, and refuses one that does not fit this twin as built: the registers' names, widths and sizes, and every word.
 func Read(r io.Reader, t *twin.Twin, sw *run.Switch) (*Dump, error) {
 	d := &Dump{}
 	in := json.NewDecoder(r)

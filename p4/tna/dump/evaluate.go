@@ -16,10 +16,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrUncounted says that a switch does not hold what the estimator needs.
+// ErrUncounted is wrapped if a switch does not store what the estimator needs.
 var ErrUncounted = errors.New("its registers do not hold what a host reports")
 
-// Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words go into arrays of the same names,
+// Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words are written to arrays of the same names,
 // with no program beside them.
 type Evaluator struct {
 	twin     *twin.Twin
@@ -85,7 +85,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 			return report.Line{}, err
 		}
 	}
-	if err := e.tell(d); err != nil {
+	if err := e.deliver(d); err != nil {
 		return report.Line{}, err
 	}
 	for _, c := range slices.Concat(e.twin.Counts, e.twin.Also) {
@@ -124,7 +124,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 	return line, nil
 }
 
-// free notes elements that the estimator has freed: they are to be set to 0 in the switch.
+// free records elements that the estimator has freed: they must be set to 0 in the switch.
 func (e *Evaluator) free(d *Dump) error {
 	for _, name := range e.twin.Freed {
 		a, err := e.set.Array(name)
@@ -144,8 +144,8 @@ func (e *Evaluator) free(d *Dump) error {
 	return nil
 }
 
-// tell the algorithm what came as digests.
-func (e *Evaluator) tell(d *Dump) error {
+// deliver passes digests to the algorithm.
+func (e *Evaluator) deliver(d *Dump) error {
 	r := e.twin.Reports
 	if r == nil || r.Record == nil && r.Copies == nil {
 		return nil
@@ -159,7 +159,7 @@ func (e *Evaluator) tell(d *Dump) error {
 		return err
 	}
 	if r.Copies != nil {
-		return e.tellCopies(d, ring)
+		return e.deliverCopies(d, ring)
 	}
 	for _, one := range d.Digests {
 		digest := run.Digest{Name: one.Name, Fields: slices.Sorted(golang.Keys(one.Values))}
@@ -173,8 +173,8 @@ func (e *Evaluator) tell(d *Dump) error {
 	return nil
 }
 
-// tellCopies is tell of packets that were copied to the CPU.
-func (e *Evaluator) tellCopies(d *Dump, ring *maps.Ring) error {
+// deliverCopies is deliver for packets that were copied to the CPU.
+func (e *Evaluator) deliverCopies(d *Dump, ring *maps.Ring) error {
 	r := e.twin.Reports
 	records, counts, err := r.Copies(e.values, d.Copies, func(register string, i int) uint64 { return d.Registers[register].Element(i) })
 	if err != nil {
@@ -195,7 +195,7 @@ func (e *Evaluator) tellCopies(d *Dump, ring *maps.Ring) error {
 	return nil
 }
 
-// leaveOut what the switch does not count, and notes, which are made of it.
+// leaveOut removes what the switch does not count, and notes, which are derived from it.
 func (e *Evaluator) leaveOut(r *algo.Result) {
 	if len(e.twin.Uncounted) == 0 {
 		return
@@ -257,7 +257,7 @@ func (e *Evaluator) write(all map[string]Register, name string, bank int) error 
 			v = e.twin.Native(name, v, func(other string) uint64 { return all[other].Element(from + i) })
 		}
 		if v == 0 && a.Banks == 2 {
-			continue // the window before was set back
+			continue // the window before was reset
 		}
 		if err := put(a, from+i, 0, v); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 )
 
 // Plan is the control-plane side of a twin: what to fill before the first packet, what to change to end a window, what to read
-// and to set back then. Names are those that bfrt has behind "pipe.".
+// and to reset then. Names are those of bfrt after "pipe.".
 type Plan struct {
 	Schema    string         `json:"schema"`
 	Twin      string         `json:"twin"`
@@ -21,12 +21,12 @@ type Plan struct {
 	Flip      *twin.Flip     `json:"flip,omitempty"` // set the default action to the other bank, then read the closed one
 	Registers []RegisterPlan `json:"registers"`
 	Counters  []CounterPlan  `json:"counters"`
-	Digests   bool           `json:"digests"`         // records come as digests, too
+	Digests   bool           `json:"digests"`         // records are also sent as digests
 	Learn     []string       `json:"learn,omitempty"` // of these
 }
 
-// RegisterPlan is one register to read. Banked: the closed half is read and set back to initial, elements bank*entries/2 on; where a bank is given, all
-// of it is that bank's. Else it is read as it is, and never set back. Freed: but elements that were the same at the end of the window before are set to 0.
+// RegisterPlan is one register to read. Banked: the closed half is read and reset to initial, from element bank*entries/2 on; if a bank is given, all
+// of it is that bank's. Otherwise it is read unchanged, and never reset. Freed: elements other than those equal at the end of the window before are set to 0.
 type RegisterPlan struct {
 	Name    string   `json:"name"`
 	Path    string   `json:"path"`
@@ -49,7 +49,7 @@ type CounterPlan struct {
 // PlanSchema of a plan.
 const PlanSchema = "xdpmon.plan/1"
 
-// ErrNoObject says that a plan names what the program has not.
+// ErrNoObject is wrapped if a plan names an object that the program does not have.
 var ErrNoObject = errors.New("the program has no such object")
 
 // PlanOf a twin as it is built for a chip.
@@ -93,7 +93,7 @@ func PlanOf(t *twin.Twin, sw *run.Switch, target run.Target) (*Plan, error) {
 	return p, nil
 }
 
-// bankOf a register that is one of two of a name, a bank each, as on a chip where both do not fit into a stage; nil: it has both.
+// bankOf is the bank of one of two registers of a name, on a chip where both do not fit into a stage; nil: it has both banks.
 func bankOf(sw *run.Switch, r *run.Register) *int {
 	n, before := 0, 0
 	for _, other := range sw.Registers {
@@ -110,7 +110,7 @@ func bankOf(sw *run.Switch, r *run.Register) *int {
 	return &before
 }
 
-// tableOf is the table that a plan names in full.
+// tableOf is the table of a full name in a plan.
 func tableOf(sw *run.Switch, object string) (*run.Table, error) {
 	_, name, _ := strings.Cut(object, ".")
 	t := sw.Table(name)
@@ -142,7 +142,7 @@ func describe(f *twin.Fill, sw *run.Switch) error {
 	return nil
 }
 
-// common to all twins: where packets go; and, where packets pass twice, the sessions of their clones.
+// common is the part of all twins: forwarding; and, if packets pass twice, the sessions of their clones.
 func common(sw *run.Switch, target run.Target) []twin.Fill {
 	fill := []twin.Fill{{Kind: twin.FillTable, Object: "Ingress.forward.forward", Optional: true,
 		What: "ingress port and destination address to egress port; without an entry a packet is dropped after it was measured, as on a tap"}}

@@ -16,13 +16,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Player runs a capture through a twin and hands over its registers at the end of every window.
+// Player runs a capture through a twin and passes on its registers at the end of every window.
 type Player struct {
 	Twin   *twin.Twin
 	Switch *run.Switch
 	Width  int64 // of a window, in ns; 0: one window
 	Seed   uint64
-	// Window gets a closed bank, and whether it is the last one. The registers are set back behind it.
+	// Window is called with a closed bank, and whether it is the last one. The registers are reset afterwards.
 	Window func(d *Dump, last bool) error
 
 	banked      []string
@@ -32,10 +32,10 @@ type Player struct {
 	coin        uint32
 	queue       func(f *packet.Frame) run.Queue
 	digests     []Digest    // of this window
-	copies      []twin.Copy // ... and what went to the CPU
+	copies      []twin.Copy // ... and copies to the CPU
 }
 
-// ErrNoFrames says that a capture has nothing for a switch's port.
+// ErrNoFrames is returned if a capture has nothing for a switch's port.
 var ErrNoFrames = errors.New("no Ethernet frame")
 
 // Play runs to the end of the capture or of ctx.
@@ -121,7 +121,7 @@ func (p *Player) frame(f *packet.Frame, result *run.Result) error {
 	return nil
 }
 
-// flips are a packet's coins as a replay with the same seed throws them (bpf/include/coin.h).
+// flips are a packet's coins, equal to those of a replay with the same seed (bpf/include/coin.h).
 func flips(x uint32) func() uint32 {
 	return func() uint32 {
 		x ^= x << 13

@@ -47,7 +47,7 @@ func holds(t *testing.T, s *jsonschema.Schema, v any) error {
 	return s.Validate(document)
 }
 
-// TestSchemas: dumps and plans of every twin are what the committed schemas say, and another geometry is not.
+// TestSchemas: dumps and plans of every twin match the committed schemas, and another geometry does not.
 func TestSchemas(t *testing.T) {
 	registers, plans := schema(t, "registers.schema.json"), schema(t, "plan.schema.json")
 	for _, tw := range twin.All() {

@@ -30,7 +30,7 @@ func (s *Scope) binary(e *syntax.Binary) Expr {
 	return s.arithmetic(e.Pos, e.Op, x, y)
 }
 
-// Logic is && or ||, whose second side is not asked when the first one decides.
+// Logic is && or ||, whose second side is not evaluated if the first one decides.
 func Logic(e *syntax.Binary, x, y Expr) Expr {
 	f, g := x.Eval, y.Eval
 	stop := uint64(0) // the value of the first side that decides
@@ -137,7 +137,7 @@ func Number(b bool) int64 {
 	return 0
 }
 
-// Comparison says what an operator makes of less (-1), equal (0) and more (1).
+// Comparison maps less (-1), equal (0) and more (1) to an operator's result.
 func Comparison(at syntax.Pos, op string) func(int) bool {
 	switch op {
 	case "==":
@@ -209,7 +209,7 @@ func fold(at syntax.Pos, op string, x, y int64) int64 {
 	return 0
 }
 
-// operation computes, and says which bits of the result are undefined; nil: all of them.
+// operation computes the result, and its undefined bits; nil: all of them.
 func operation(at syntax.Pos, op string, t *Type) (fn func(v, w uint64) uint64, undefined func(v, u, w, t uint64) uint64) {
 	bits, width := Mask(t.Width), t.Width
 	switch op {
@@ -251,7 +251,7 @@ func saturate(op string, bits uint64) func(v, w uint64) uint64 {
 	}
 }
 
-// saturateSigned is for at most 32 bits, which is what a stateful ALU has.
+// saturateSigned supports at most 32 bits, as a stateful ALU does.
 func saturateSigned(op string, width int) func(v, w uint64) uint64 {
 	low, high := int64(-1)<<(width-1), int64(1)<<(width-1)-1
 	return func(v, w uint64) uint64 {

@@ -2,7 +2,7 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// bitsAt reads up to 64 bits, first bit first; the data has them.
+// bitsAt reads up to 64 bits, first bit first; the data must contain them.
 func bitsAt(data []byte, at, width int) uint64 {
 	v := uint64(0)
 	if at&7 == 0 && width&7 == 0 {
@@ -43,7 +43,7 @@ func (w *BitWriter) Put(v uint64, width int) {
 	}
 }
 
-// emit appends a header's fields; it is a fault when one is undefined.
+// emit appends a header's fields; an undefined one is a fault.
 func (w *BitWriter) emit(m *Machine, at syntax.Pos, p *Place) {
 	for i, f := range p.Type.Fields {
 		slot := p.Slot + f.Offset
@@ -64,10 +64,10 @@ func Emitted(m *Machine, at syntax.Pos, p *Place) []byte {
 // Made is a header as it was emitted.
 type Made struct {
 	Type   *Type
-	Values []uint64 // of its fields, in their order
+	Values []uint64 // of its fields, in order
 }
 
-// MadeOf is what a header says now.
+// MadeOf is the current content of a header.
 func MadeOf(m *Machine, p *Place) Made {
 	made := Made{Type: p.Type, Values: make([]uint64, len(p.Type.Fields))}
 	for i, f := range p.Type.Fields {
@@ -143,14 +143,14 @@ func look(at syntax.Pos, t *Type, from, need int) Expr {
 	}}
 }
 
-// Parser errors, as prsr.parser_err has them.
+// Parser errors, with the values of prsr.parser_err.
 const (
 	parserNoMatch = 0x0001
 	ParserShort   = 0x0002
-	ParserFull    = 0x0004 // of a header stack; the compiler's name for it is one of its counters' range
+	ParserFull    = 0x0004 // of a header stack; the compiler calls it counter range error
 )
 
-// need says whether so many bits are left; if not, parsing ends here.
+// need reports whether so many bits are left; if not, parsing ends here.
 func (m *Machine) need(n int) bool {
 	if m.at+n > 8*len(m.data) {
 		m.Short |= ParserShort
@@ -165,7 +165,7 @@ func (s *Scope) extract(e *syntax.Call) Expr {
 	}
 	x := s.Expr(e.Args[0])
 	if x.Place == nil || x.Type.Class != ClassHeader || x.Place.Readonly {
-		syntax.Throw(e.Pos, "%s where a header is wanted", x.Type)
+		syntax.Throw(e.Pos, "%s where a header is expected", x.Type)
 	}
 	p := x.Place
 	return Does(e.Pos, func(m *Machine) { m.extract(p) })

@@ -2,7 +2,7 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// Builder compiles what a program declares.
+// Builder compiles a program's declarations.
 type Builder struct {
 	Tables    []*Table
 	ValueSets []*ValueSet
@@ -13,9 +13,9 @@ type Builder struct {
 	Used      map[*syntax.Control]bool
 	applied   map[*Table]bool
 	externs   map[string]NewObject
-	inParsers []string // externs that a parser may declare
-	Env       any      // what externs find each other by
-	Loose     bool     // calculate what the chip cannot (chip.go)
+	inParsers []string // externs that are allowed in a parser
+	Env       any      // through which externs find each other
+	Loose     bool     // compute what the chip cannot (chip.go)
 }
 
 // NewObject makes an instance of an extern.
@@ -28,12 +28,12 @@ type object interface {
 
 // direct is an extern that belongs to one table.
 type direct interface {
-	Join(t *Table) bool // no: it belongs to another one
+	Join(t *Table) bool // false: it belongs to another table
 }
 
-// Unit is what the method of an extern is compiled for: it has rules of its own.
+// Unit is the context of an extern's method, which has rules of its own.
 type Unit interface {
-	// read a name, or a field of one, that is the unit's; no: it is not.
+	// Read reads a name, or a field of one, that belongs to the unit; ok is false if it does not.
 	Read(s *Scope, e syntax.Expr) (Expr, bool)
 	Local(s *Scope, d *syntax.Var, t *Type) Step
 	Assign(s *Scope, a *syntax.Assign) Step
@@ -42,7 +42,7 @@ type Unit interface {
 	This(s *Scope, e *syntax.Call, method string) Expr
 }
 
-// Spot is a place of the text that packets may or may not reach.
+// Spot is a position in the text whose coverage is recorded.
 type Spot struct {
 	syntax.Pos
 	Name string
@@ -55,14 +55,14 @@ func (b *Builder) spot(at syntax.Pos, name string) *Spot {
 	return s
 }
 
-// NewBuilder knows externs by name, and which of them a parser may declare; env is for externs to find each other.
+// NewBuilder takes externs by name, and which of them are allowed in a parser; env lets externs find each other.
 func NewBuilder(externs map[string]NewObject, inParsers []string, env any) *Builder {
 	b := &Builder{Used: map[*syntax.Control]bool{}, applied: map[*Table]bool{}, externs: externs, inParsers: inParsers, Env: env}
 	b.Global = &Scope{Names: map[string]any{}, Build: b}
 	return b
 }
 
-// Declare what stands outside of controls, but for instances.
+// Declare handles declarations outside of controls, except instances.
 func (b *Builder) Declare(d syntax.Decl) {
 	s := b.Global
 	switch d := d.(type) {
@@ -95,7 +95,7 @@ func (s *Scope) instance(i *syntax.Instance) {
 	s.Declare(i.Pos, i.Name, make(s, i))
 }
 
-// Arguments checks how many there are of types and values.
+// Arguments checks the number of types and values.
 func Arguments(i *syntax.Instance, types int, values ...int) {
 	if len(i.Type.Args) != types {
 		syntax.Throw(i.Pos, "%s has %d types, not %d", i.Type.Name, types, len(i.Type.Args))
@@ -112,7 +112,7 @@ func Arguments(i *syntax.Instance, types int, values ...int) {
 func (s *Scope) ScalarType(t *syntax.Type) *Type {
 	found := s.TypeOf(t)
 	if found.Class != ClassBits {
-		syntax.Throw(t.Pos, "%s where bits are wanted", found)
+		syntax.Throw(t.Pos, "%s where bits are expected", found)
 	}
 	return found
 }

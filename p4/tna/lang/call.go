@@ -2,7 +2,7 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// Call compiles a call; without a value its typ is nil, and its eval is run for what it does.
+// Call compiles a call; without a value its type is nil, and eval is run for its effect.
 func (s *Scope) Call(e *syntax.Call) Expr {
 	if n, ok := e.Fn.(*syntax.Name); ok {
 		return s.function(e, n)
@@ -23,7 +23,7 @@ func (s *Scope) Call(e *syntax.Call) Expr {
 	return s.validity(e, x.Place, f.Name)
 }
 
-// Does is a call without a value.
+// Does wraps a call without a value.
 func Does(at syntax.Pos, st Step) Expr {
 	return Expr{At: at, Eval: func(m *Machine) (uint64, uint64) { st(m); return 0, 0 }}
 }
@@ -91,7 +91,7 @@ func (s *Scope) validity(e *syntax.Call, p *Place, method string) Expr {
 	}
 	valid, b := uint64(Number(method == "setValid")), s.Build
 	return Does(e.Pos, func(m *Machine) {
-		if m.Cells[slot].Val != valid { // what was in the fields is gone
+		if m.Cells[slot].Val != valid { // the fields lose their values
 			m.copy(slot, b.initial[slot:slot+n])
 		}
 		m.Set(slot, valid, 0)
@@ -118,7 +118,7 @@ func (s *Scope) method(e *syntax.Call, n *syntax.Name, method string) (Expr, boo
 	return Expr{}, false
 }
 
-// WantMethod refuses all methods but one.
+// WantMethod rejects all methods but one.
 func WantMethod(e *syntax.Call, method, want string) {
 	if method != want {
 		syntax.Throw(e.Pos, "method %s is outside of the model", method)

@@ -7,18 +7,18 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// What the language has and the chip has not, for pipelines: the operations of actions, and the conditions of gateways. Expressions of
-// any depth are calculated all the same where a Builder is Loose, which is for tests of the calculation itself.
+// What the language allows and the chip does not, in pipelines: operations of actions, and conditions of gateways. Expressions of
+// any depth are computed if a Builder is Loose, which is for tests of the computation itself.
 
 const (
-	widestEqual = 44 // bits that a gateway compares with a number: 4 bytes, and 12 bits beside them
+	widestEqual = 44 // bits that a gateway compares with a number: 4 bytes and 12 bits
 	widestOrder = 12
 )
 
-// pipeline: a control of the ingress or egress, whose statements become actions and gateways.
+// pipeline reports a control of the ingress or egress, whose statements become actions and gateways.
 func (s *Scope) pipeline() bool { return s.Unit == nil && !s.Parses && !s.Deparses && !s.Build.Loose }
 
-// gateway refuses a condition that no gateway has.
+// gateway rejects a condition that no gateway supports.
 func (s *Scope) gateway(e syntax.Expr) {
 	switch e := e.(type) {
 	case *syntax.Unary:
@@ -69,7 +69,7 @@ func comparable(e *syntax.Binary, x, y Expr) {
 	}
 }
 
-// negations that are part of one operation: a & ~b.
+// bitwise counts operations, with negations that are part of one operation: a & ~b.
 func (s *Scope) bitwise(e syntax.Expr) int {
 	if u, ok := e.(*syntax.Unary); ok && u.Op == "~" {
 		return s.operations(u.X)
@@ -77,7 +77,7 @@ func (s *Scope) bitwise(e syntax.Expr) int {
 	return s.operations(e)
 }
 
-// operations that a value takes. Casts, slices and ++ only say which bits are meant; the hash unit has its own.
+// operations counts the operations of a value. Casts, slices and ++ only select bits; the hash unit has operations of its own.
 func (s *Scope) operations(e syntax.Expr) int {
 	switch e := e.(type) {
 	case *syntax.Binary:
@@ -110,14 +110,14 @@ func (s *Scope) operations(e syntax.Expr) int {
 	return 0
 }
 
-// Simple refuses an index that has to be calculated.
+// Simple rejects an index that needs a computation.
 func (s *Scope) Simple(e syntax.Expr) {
 	if s.pipeline() && s.operations(e) > 0 {
 		syntax.Throw(e.At(), "an index that is calculated: it is a field, a slice, or fields one after the other")
 	}
 }
 
-// one refuses an assignment of more than one operation.
+// one rejects an assignment of more than one operation.
 func (s *Scope) one(a *syntax.Assign) {
 	if !s.pipeline() {
 		return
@@ -132,24 +132,24 @@ type bitsOf struct{ slot, lo, hi int }
 
 func (b bitsOf) meets(o bitsOf) bool { return b.slot == o.slot && b.lo <= o.hi && o.lo <= b.hi }
 
-// deeds are what an action does in its one stage.
-type deeds struct {
-	reads, makes []bitsOf // makes: what it calculates, and does not only copy
+// effects are what an action does in its one stage.
+type effects struct {
+	reads, makes []bitsOf // makes: what it computes instead of copying
 	accesses     int      // to registers, filters and meters
-	hit          bool     // it has what comes with a hit alone
+	hit          bool     // it uses what only a hit provides
 }
 
-// deedsOf an action's body: refused is what would take a second stage.
-func (s *Scope) deedsOf(b *syntax.Block) (d deeds) {
+// effectsOf returns those of an action's body, and rejects what needs a second stage.
+func (s *Scope) effectsOf(b *syntax.Block) (d effects) {
 	if !s.pipeline() {
 		return d
 	}
 	for _, stmt := range b.Stmts {
-		one := s.deed(stmt)
+		one := s.effect(stmt)
 		for _, r := range one.reads {
 			for _, w := range d.makes {
 				if r.meets(w) {
-					syntax.Throw(stmt.At(), "this reads what the same action has calculated: an action is one stage")
+					syntax.Throw(stmt.At(), "this reads what the same action has computed: an action is one stage")
 				}
 			}
 		}
@@ -162,16 +162,16 @@ func (s *Scope) deedsOf(b *syntax.Block) (d deeds) {
 	return d
 }
 
-func (s *Scope) deed(stmt syntax.Stmt) (d deeds) {
+func (s *Scope) effect(stmt syntax.Stmt) (d effects) {
 	switch stmt := stmt.(type) {
 	case *syntax.Block:
-		return s.deedsOf(stmt)
+		return s.effectsOf(stmt)
 	case *syntax.If:
 		syntax.Throw(stmt.Pos, "an if in an action: the chip's actions have no conditions")
 	case *syntax.Do:
 		if n, ok := stmt.Call.Fn.(*syntax.Name); ok {
 			if a, ok := s.Find(n.ID).(*action); ok {
-				return a.deeds
+				return a.effects
 			}
 		}
 		s.read(stmt.Call, &d)
@@ -193,7 +193,7 @@ func (p *Place) bits() bitsOf {
 	return bitsOf{p.Slot, 0, max(0, p.Type.Width-1)}
 }
 
-func (s *Scope) read(e syntax.Expr, d *deeds) {
+func (s *Scope) read(e syntax.Expr, d *effects) {
 	switch e := e.(type) {
 	case *syntax.Call:
 		if m, ok := e.Fn.(*syntax.Field); ok {
@@ -221,8 +221,8 @@ func (s *Scope) read(e syntax.Expr, d *deeds) {
 	}
 }
 
-// hit refuses default actions that only a hit has: an index, a hash and a random number come with an entry's address, and a miss has none.
-// Tables without a key whose one action has no parameters always hit, as does one with an entry for each value of its key.
+// hit rejects default actions with what only a hit provides: an index, a hash and a random number arrive with an entry's address, which a miss lacks.
+// Tables without a key whose only action has no parameters always hit, as does one with an entry for each value of its key.
 func (t *Table) hit(s *Scope) {
 	if !s.pipeline() || t.Default == nil {
 		return
@@ -232,12 +232,12 @@ func (t *Table) hit(s *Scope) {
 		width += k.Width
 	}
 	alone := len(t.names) == 1
-	if a := t.Default.action; a.deeds.hit && !(alone && width == 0 && len(a.params) == 0) && !(alone && width < 24 && t.Size == 1<<width) {
+	if a := t.Default.action; a.effects.hit && !(alone && width == 0 && len(a.params) == 0) && !(alone && width < 24 && t.Size == 1<<width) {
 		syntax.Throw(t.Default.At, "%s is what table %s does on a miss, and takes an index, a hash or a random number: only a hit has them. Make it an entry", t.Default.Action, t.Name)
 	}
 }
 
-// onHit: a call with an index that is no constant and no parameter of the action (the last argument), of a hash, or for a random number.
+// onHit reports a call whose index (the last argument) is neither constant nor a parameter of the action, or that needs a hash or a random number.
 func (s *Scope) onHit(e *syntax.Call, method string) bool {
 	if method != "execute" || len(e.Args) == 0 {
 		return method == "get"

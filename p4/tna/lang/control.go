@@ -13,14 +13,14 @@ type Control struct {
 	Home    *Scope // where it was declared
 }
 
-// action of a control. What a table's entry gives it is copied to params before body runs.
+// action of a control. A table entry's data is copied to params before body runs.
 type action struct {
-	name   string
-	at     syntax.Pos
-	params []*Place
-	body   Step
-	spot   *Spot
-	deeds  deeds
+	name    string
+	at      syntax.Pos
+	params  []*Place
+	body    Step
+	spot    *Spot
+	effects effects
 }
 
 func (s *Scope) newControl(i *syntax.Instance, decl *syntax.Control) *Control {
@@ -112,16 +112,16 @@ func (s *Scope) bind(c *Control, p *syntax.Param, a syntax.Expr) (*Place, Step) 
 	return nil, nil
 }
 
-// undefine is what happens to an `out` parameter.
+// undefine invalidates an `out` parameter.
 func undefine(p *Place) Step {
 	if !p.Type.Scalar() {
-		return nil // whole headers and metadata are the parser's alone
+		return nil // whole headers and metadata are assigned only by the parser
 	}
 	slot, all := p.Slot, Mask(p.Type.Width)
 	return func(m *Machine) { m.Set(slot, 0, all) }
 }
 
-// separate refuses parameters that would change each other: copying in and out would then differ from sharing.
+// separate rejects parameters that alias each other: copying in and out would then differ from sharing.
 func (s *Scope) separate(at syntax.Pos, c *Control, bound []*Place) {
 	for i, p := range bound {
 		for j, q := range bound {
@@ -143,7 +143,7 @@ func (s *Scope) ControlBody(decl *syntax.Control) Step {
 	return sequence(append(steps, s.Block(decl.Apply)))
 }
 
-// Local declares a member of a control and returns what has to run for every packet.
+// Local declares a member of a control and returns the step that runs for every packet.
 func (s *Scope) Local(d syntax.Decl) Step {
 	switch d := d.(type) {
 	case *syntax.Var:
@@ -176,7 +176,7 @@ func (s *Scope) action(d *syntax.Action) *action {
 	}
 	body, spot := in.Block(d.Body), a.spot
 	in.params = a.params
-	a.deeds = in.deedsOf(d.Body)
+	a.effects = in.effectsOf(d.Body)
 	a.body = func(m *Machine) {
 		if m.Taint == 0 {
 			spot.Runs++

@@ -1,3 +1,3 @@
 // Package lang compiles P4-16, as far as twins use it, into steps of a machine: types, expressions, statements, controls, tables and
-// parsers. What an architecture adds are externs, which package run brings.
+// parsers. An architecture adds externs, which package run provides.
 package lang

@@ -2,10 +2,10 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// Eval computes a value and which of its bits are undefined.
+// Eval computes a value and its undefined bits.
 type Eval func(m *Machine) (val, undef uint64)
 
-// Expr is an expression whose type is known.
+// Expr is an expression with its type.
 type Expr struct {
 	At    syntax.Pos
 	Type  *Type
@@ -33,7 +33,7 @@ func known(at syntax.Pos, t *Type, val int64) Expr {
 // extend reads the bits of a signed value.
 func extend(v uint64, width int) int64 { return int64(v<<(64-width)) >> (64 - width) }
 
-// As gives a literal without width the type that is wanted, and refuses every other difference.
+// As converts a literal without width to the expected type, and rejects every other difference.
 func (e Expr) As(t *Type) Expr {
 	if e.Type.Class == classInt && t.Class == ClassBits {
 		low, high := int64(0), int64(Mask(t.Width)&Mask(63))
@@ -46,7 +46,7 @@ func (e Expr) As(t *Type) Expr {
 		return known(e.At, t, e.Val)
 	}
 	if !Same(e.Type, t) {
-		syntax.Throw(e.At, "%s where %s is wanted", e.Type, t)
+		syntax.Throw(e.At, "%s where %s is expected", e.Type, t)
 	}
 	return e
 }
@@ -103,7 +103,7 @@ func (s *Scope) Expr(e syntax.Expr) Expr {
 func (s *Scope) Value(e syntax.Expr) Expr {
 	x := s.Expr(e)
 	if !x.Type.Scalar() {
-		syntax.Throw(e.At(), "%s where one value is wanted", x.Type)
+		syntax.Throw(e.At(), "%s where one value is expected", x.Type)
 	}
 	return x
 }
@@ -258,7 +258,7 @@ func (s *Scope) choice(e *syntax.Choice) Expr {
 	}}
 }
 
-// Alike gives a literal the type of the other side.
+// Alike converts a literal to the type of the other side.
 func Alike(at syntax.Pos, x, y Expr) (Expr, Expr) {
 	if x.Type.Class == classInt && y.Type.Class != classInt {
 		x = x.As(y.Type)

@@ -1,17 +1,17 @@
 package lang
 
-// Where an undefined value decides, everything that it could have chosen runs from the same state: fork, every alternative with collect
-// behind it, merge. What they agree on stands; every bit in which they differ is undefined.
+// If a decision is undefined, all possible alternatives run from the same state: fork, each alternative followed by
+// collect, then merge. What they agree on is kept; every bit in which they differ is undefined.
 
-// forks is what a machine keeps of alternatives.
+// forks is the state of alternatives.
 type forks struct {
-	journal []change // what was written since the outermost fork, oldest first
+	journal []change // writes since the outermost fork, oldest first
 	begun   []begun
-	where   []int32 // while outcomes are collected: a cell's place among them, from 1 on
+	where   []int32 // while outcomes are collected: a cell's index among them, from 1 on
 	written []outcome
 }
 
-// change is what a cell held before.
+// change is the earlier content of a cell.
 type change struct {
 	slot int
 	was  Cell
@@ -19,10 +19,10 @@ type change struct {
 
 // begun alternatives.
 type begun struct {
-	journal, written, could int // where the two begin, and how many alternatives there were
+	journal, written, could int // start of the two lists, and the number of alternatives
 }
 
-// outcome of a cell, of some of the alternatives.
+// outcome is a cell's content after some of the alternatives.
 type outcome struct {
 	slot  int
 	to    Cell
@@ -34,7 +34,7 @@ func (m *Machine) fork() {
 	m.begun = append(m.begun, begun{journal: len(m.journal), written: len(m.written)})
 }
 
-// collect what an alternative wrote, and take it back.
+// collect records what an alternative wrote, and undoes it.
 func (m *Machine) collect() {
 	b := &m.begun[len(m.begun)-1]
 	b.could++
@@ -62,7 +62,7 @@ func (m *Machine) collect() {
 		m.Cells[m.journal[i].slot] = m.journal[i].was
 	}
 	m.journal = m.journal[:b.journal]
-	// what earlier alternatives wrote and this one did not is as it was
+	// what earlier alternatives wrote and this one did not is unchanged
 	for i := range m.written[b.written:] {
 		o := &m.written[b.written+i]
 		m.where[o.slot] = 0

@@ -5,26 +5,26 @@ import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 // Machine is the state of one packet's pass.
 type Machine struct {
 	Cells   []Cell
-	Pass    uint64 // a number of its own; a register remembers the last one that touched it
-	parsing bool   // a statement behind the packet's end is not executed
-	Taint   int    // above 0: an undefined value chose what runs now
+	Pass    uint64 // a unique number; a register stores the last one that accessed it
+	parsing bool   // a statement after the packet's end is not executed
+	Taint   int    // above 0: an undefined value selected the current code
 	Fault   error
-	Row     *Row // the table's row whose action runs
+	Row     *Row // the table's row whose action is running
 	data    []byte
-	at      int // bits read
+	at      int // number of bits read
 	Short   uint64
 	Out     []byte
 	Made    []Made                                // headers of Out that the parser has not extracted
 	parsed  []uint64                              // the pass in which a header was extracted, by its slot
-	keys    struct{ val, undef [mostKeys]uint64 } // of the table that is looked up now
-	could   []*Row                                // that tables whose keys are undefined could find
+	keys    struct{ val, undef [mostKeys]uint64 } // of the current table lookup
+	could   []*Row                                // rows that tables with undefined keys may match
 	forks
 }
 
-// Cell is a value, and which of its bits are undefined.
+// Cell is a value with its undefined bits.
 type Cell struct{ Val, Undef uint64 }
 
-// Set writes a cell. What an undefined value chose can be taken back.
+// Set writes a cell. Writes selected by an undefined value can be undone.
 func (m *Machine) Set(slot int, val, undef uint64) {
 	if m.Taint > 0 {
 		m.journal = append(m.journal, change{slot, m.Cells[slot]})
@@ -46,33 +46,33 @@ func (m *Machine) copy(slot int, from []Cell) {
 // Step is a compiled statement.
 type Step func(m *Machine)
 
-// Fail notes the first fault of a packet.
+// Fail records the first fault of a packet.
 func (m *Machine) Fail(at syntax.Pos, format string, args ...any) {
 	if m.Fault == nil {
 		m.Fault = syntax.Errorf(at, format, args...)
 	}
 }
 
-// Effect is called where something outside of the packet's own state changes.
+// Effect is called if something outside of the packet's own state changes.
 func (m *Machine) Effect(at syntax.Pos, what string) {
 	if m.Taint > 0 {
 		m.Fail(at, "an undefined value decides over %s", what)
 	}
 }
 
-// NewMachine is one that runs what a builder has compiled.
+// NewMachine makes a machine that runs a builder's program.
 func NewMachine(b *Builder) *Machine {
 	return &Machine{Cells: make([]Cell, len(b.initial)), parsed: make([]uint64, len(b.initial)), forks: forks{where: make([]int32, len(b.initial))}}
 }
 
-// Begin a pass: over data, with cells as they are at first.
+// Begin starts a pass over data, with initial cells.
 func (m *Machine) Begin(b *Builder, data []byte) {
 	copy(m.Cells, b.initial)
 	m.Pass++
 	m.Taint, m.Fault, m.at, m.Short, m.journal, m.data, m.Out, m.Made = 0, nil, 0, 0, m.journal[:0], data, m.Out[:0], m.Made[:0]
 }
 
-// Rest of the data behind what was parsed goes out behind what was emitted.
+// Rest appends the unparsed data to what was emitted.
 func (m *Machine) Rest() { m.Out = append(m.Out, m.data[min(len(m.data), (m.at+7)/8):]...) }
 
 func sequence(steps []Step) Step {

@@ -6,9 +6,9 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// What a table found is asked for where it is applied: `if (t.apply().hit)`, `switch (t.apply().action_run)`.
+// The result of a table is used where it is applied: `if (t.apply().hit)`, `switch (t.apply().action_run)`.
 
-// asked is the table of t.apply().hit, miss or action_run, its application, and which of them; `!` counts hit as miss.
+// asked is the table of t.apply().hit, miss or action_run, its application, and which of these; `!` turns hit into miss.
 func (s *Scope) asked(e syntax.Expr) (t *Table, call *syntax.Call, of string) {
 	if u, ok := e.(*syntax.Unary); ok && u.Op == "!" {
 		t, call, of = s.asked(u.X)
@@ -31,7 +31,7 @@ func (s *Scope) asked(e syntax.Expr) (t *Table, call *syntax.Call, of string) {
 	return t, call, f.Name
 }
 
-// applyTable is a table's application, of which there is one.
+// applyTable is the only application of a table.
 func (s *Scope) applyTable(e *syntax.Call, t *Table) Step {
 	if len(e.Args) != 0 {
 		syntax.Throw(e.Pos, "a table's apply has no arguments")
@@ -43,7 +43,7 @@ func (s *Scope) applyTable(e *syntax.Call, t *Table) Step {
 	return t.apply
 }
 
-// noted applies a table and lets it say what came of that: the number of the action, and in the last bit whether an entry was found.
+// noted applies a table and stores its result: the number of the action, and in the last bit whether an entry matched.
 func (s *Scope) noted(call *syntax.Call, t *Table) Step {
 	t.outcome = s.Build.NewPlace(BitsType(16))
 	return s.applyTable(call, t)
@@ -68,7 +68,7 @@ func (s *Scope) choose(stmt *syntax.Switch) Step {
 		syntax.Throw(stmt.Pos, "a switch over anything but a table's action_run is outside of the model")
 	}
 	apply, slot := s.noted(call, t), t.outcome.Slot
-	cases := make([]Step, len(t.names)+1) // by the action's number; the last one is no action at all
+	cases := make([]Step, len(t.names)+1) // by the action's number; the last one is no action
 	rest := Step(nil)
 	for _, c := range stmt.Cases {
 		body, spot := s.Block(c.Body), s.Build.spot(c.Pos, "case")

@@ -13,7 +13,7 @@ type state struct {
 	spot *Spot
 }
 
-// mostStates is how many a packet may go through.
+// mostStates bounds the states that a packet passes through.
 const mostStates = 64
 
 // Parser compiles the states of a parser.
@@ -74,7 +74,7 @@ func (s *Scope) transition(t *syntax.Transition, states map[string]*state) func(
 	}
 	type row struct {
 		match []Match
-		set   *ValueSet // of the one key; nil: what match says
+		set   *ValueSet // of the only key; nil: see match
 		to    *state
 		spot  *Spot
 	}

@@ -2,17 +2,17 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// Scope holds what names refer to: *typ, *enum, constant, *place, *action, *table, *syntax.Control, *control and externs.
+// Scope maps names to declarations: *typ, *enum, constant, *place, *action, *table, *syntax.Control, *control and externs.
 type Scope struct {
 	Outer  *Scope
 	Names  map[string]any
 	Build  *Builder
-	Path   string // of the control, in front of names: "fridge.inserts."
-	Unit   Unit   // that this is compiled for; nil: the pipeline itself
+	Path   string // of the control, as a prefix of names: "fridge.inserts."
+	Unit   Unit   // that this is compiled for; nil: the pipeline
 	Parses bool   // inside of a parser
 
 	Deparses bool     // inside of a deparser
-	params   []*Place // of the action that this is
+	params   []*Place // of the current action
 }
 
 // Constant is a value known before the program runs.
@@ -26,7 +26,7 @@ func (s *Scope) Inner() *Scope {
 	return &Scope{Outer: s, Names: map[string]any{}, Build: s.Build, Path: s.Path, Unit: s.Unit, Parses: s.Parses, Deparses: s.Deparses}
 }
 
-// Find what a name refers to; nil: nothing.
+// Find returns the declaration of a name; nil: none.
 func (s *Scope) Find(name string) any {
 	for ; s != nil; s = s.Outer {
 		if d, ok := s.Names[name]; ok {
@@ -44,7 +44,7 @@ func (s *Scope) Declare(at syntax.Pos, name string, d any) {
 	s.Names[name] = d
 }
 
-// Must finds what a name refers to.
+// Must returns the declaration of a name.
 func (s *Scope) Must(at syntax.Pos, name string) any {
 	d := s.Find(name)
 	if d == nil {
@@ -53,16 +53,16 @@ func (s *Scope) Must(at syntax.Pos, name string) any {
 	return d
 }
 
-// Constant evaluates what has to be known before the program runs.
+// Constant evaluates an expression at compile time.
 func (s *Scope) Constant(e syntax.Expr) int64 {
 	x := s.Expr(e)
 	if !x.Const {
-		syntax.Throw(e.At(), "a constant is wanted here")
+		syntax.Throw(e.At(), "a constant is expected here")
 	}
 	return x.Val
 }
 
-// Place is where a value lives: slots of the machine's state, or a slice of one.
+// Place is the storage of a value: slots of the machine's state, or a slice of one.
 type Place struct {
 	Slot     int
 	Type     *Type
@@ -71,7 +71,7 @@ type Place struct {
 	Readonly bool
 }
 
-// NewPlace allocates slots that begin undefined.
+// NewPlace allocates slots that are initially undefined.
 func (b *Builder) NewPlace(t *Type) *Place {
 	p := &Place{Slot: len(b.initial), Type: t}
 	b.layout(t)
@@ -101,7 +101,7 @@ func (b *Builder) slot(undefined uint64) {
 	b.initial = append(b.initial, Cell{Undef: undefined})
 }
 
-// Zero makes what a place holds begin as zeros, which the chip's parser does for metadata.
+// Zero initializes a place to zeros, as the chip's parser does for metadata.
 func (b *Builder) Zero(p *Place) {
 	for i := range p.Type.Slots() {
 		b.initial[p.Slot+i].Undef = 0

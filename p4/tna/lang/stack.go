@@ -2,14 +2,14 @@ package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-// A header stack's first slot says how many of its elements were extracted: the index of `.next`.
+// A header stack's first slot is the number of its extracted elements: the index of `.next`.
 
 // element of a stack.
 func (p *Place) element(i int) *Place {
 	return &Place{Slot: p.Slot + 1 + i*p.Type.elem.Slots(), Type: p.Type.elem, Readonly: p.Readonly}
 }
 
-// stack is the one that X.next or X.last is of; nil: e is nothing of that kind.
+// stack is the stack of X.next or X.last; nil: e is neither.
 func (s *Scope) stack(e syntax.Expr, which string) *Place {
 	f, ok := e.(*syntax.Field)
 	if !ok || f.Name != which {
@@ -25,7 +25,7 @@ func (s *Scope) stack(e syntax.Expr, which string) *Place {
 	return x.Place
 }
 
-// extractNext fills the next element. A stack that is full is an error of the parser, which ends there.
+// extractNext fills the next element. If the stack is full, this is a parser error, which ends parsing.
 func (s *Scope) extractNext(at syntax.Pos, stack *Place) Expr {
 	if stack.Readonly {
 		syntax.Throw(at, "%s is an `in` parameter", stack.Type)
@@ -47,7 +47,7 @@ func (s *Scope) extractNext(at syntax.Pos, stack *Place) Expr {
 	})
 }
 
-// lastOf is a field of the element that was extracted last; before the first one it is undefined.
+// lastOf is a field of the element that was extracted last; undefined before the first one.
 func lastOf(e *syntax.Field, stack *Place) Expr {
 	first := stack.element(0).Field(e.Pos, e.Name)
 	all, apart := Mask(first.Type.Width), stack.Type.elem.Slots()

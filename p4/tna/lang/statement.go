@@ -46,7 +46,7 @@ func (s *Scope) declareConst(d *syntax.Const) {
 	s.Declare(d.Pos, d.Name, Constant{Type: t, Val: x.Val})
 }
 
-// variable declares it and returns the step that gives it its first value.
+// variable declares a variable and returns the step that initializes it.
 func (s *Scope) variable(d *syntax.Var) Step {
 	t := s.TypeOf(d.Type)
 	if s.Unit != nil {
@@ -125,7 +125,7 @@ func (s *Scope) storeStruct(at syntax.Pos, p *Place, x Expr) Step {
 		return sequence(steps)
 	}
 	if x.Place == nil || !Same(x.Type, p.Type) {
-		syntax.Throw(at, "%s where %s is wanted", x.Type, p.Type)
+		syntax.Throw(at, "%s where %s is expected", x.Type, p.Type)
 	}
 	to, from, n := p.Slot, x.Place.Slot, p.Type.Slots()
 	return func(m *Machine) {
@@ -154,7 +154,7 @@ func (s *Scope) branches(stmt *syntax.If, cond Expr) Step {
 		no.Pos = stmt.Else.At()
 	}
 	if cond.Const {
-		yes.Runs, no.Runs = 1, 1 // decided when it is compiled
+		yes.Runs, no.Runs = 1, 1 // decided at compile time
 	}
 	f := cond.Eval
 	return func(m *Machine) {

@@ -14,15 +14,15 @@ type Table struct {
 	At           syntax.Pos
 	Keys         []Key
 	Size         int
-	Rows         []*Row // in the order in which they are tried
+	Rows         []*Row // in order of priority
 	Default      *Row   // nil: a miss does nothing
 	Fixed        bool   // entries are constant
 	FixedDefault bool
 	HasCounters  bool
 	actions      map[string]*action
-	names        []string     // as they are listed
-	outcome      *Place       // nil: nobody asks what was found and run
-	index        *match.Index // of Rows; nil: not made yet
+	names        []string     // in the order of the list
+	outcome      *Place       // nil: the result of apply is not used
+	index        *match.Index // of Rows; nil: not built yet
 }
 
 // Key is one part of a table's key.
@@ -33,10 +33,10 @@ type Key struct {
 	eval  Eval
 }
 
-// Match is what a row wants of one key.
+// Match is a row's condition on one key.
 type Match = match.One
 
-// Row is an entry, or the default action, with what a direct counter counted there.
+// Row is an entry, or the default action, with its direct counter.
 type Row struct {
 	At      syntax.Pos
 	Match   []Match
@@ -49,7 +49,7 @@ type Row struct {
 
 const (
 	mostKeys = 16
-	noAction = "NoAction" // which every program has
+	noAction = "NoAction" // predefined in every program
 )
 
 func (s *Scope) table(d *syntax.Table) *Table {
@@ -145,7 +145,7 @@ func (s *Scope) entry(t *Table, e *syntax.Entry) *Row {
 	return r
 }
 
-// row is a call of one of the table's actions with constants.
+// row compiles a call of one of the table's actions with constants.
 func (s *Scope) row(t *Table, c *syntax.Call) *Row {
 	name := c.Fn.(*syntax.Name)
 	a, ok := t.actions[name.ID]
@@ -166,7 +166,7 @@ func (s *Scope) row(t *Table, c *syntax.Call) *Row {
 	return r
 }
 
-// match reads a set of a key, in a table or in a select.
+// match compiles a set of a key, in a table or in a select.
 func (s *Scope) match(e syntax.Expr, k Key) Match {
 	t, all := BitsType(k.Width), Mask(k.Width)
 	one := func(e syntax.Expr) uint64 {
@@ -208,7 +208,7 @@ func (s *Scope) match(e syntax.Expr, k Key) Match {
 	return Match{Value: v, Mask: all, High: v, Range: k.Kind == "range"}
 }
 
-// lookup finds the row, unless undefined bits of the key may decide.
+// lookup finds the row, unless undefined bits of the key may change the result.
 func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 	vals, any := &m.keys.val, uint64(0)
 	for i := range t.Keys {
@@ -227,7 +227,7 @@ func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 	return t.Default, true
 }
 
-// careful appends all rows that it could be.
+// careful appends all rows that could match.
 func (t *Table) careful(m *Machine) {
 	for _, r := range t.Rows {
 		switch match.Fits(r.Match, m.keys.val[:], m.keys.undef[:]) {
@@ -267,7 +267,7 @@ func (t *Table) apply(m *Machine) {
 	m.could = m.could[:begin]
 }
 
-// run a row, and note it where somebody asks.
+// run runs a row, and records it if the result is used.
 func (t *Table) run(m *Machine, r *Row) {
 	if t.outcome != nil {
 		hit, action := uint64(Number(r != t.Default)), uint64(len(t.names))
@@ -295,7 +295,7 @@ func (r *Row) run(m *Machine) {
 	m.Row = before
 }
 
-// Action tells what a control plane may write: an action's parameters, in bits.
+// Action returns the parameters that a control plane writes, in bits.
 func (t *Table) Action(name string) (widths []int, err error) {
 	a, ok := t.actions[name]
 	if !ok {
@@ -307,7 +307,7 @@ func (t *Table) Action(name string) (widths []int, err error) {
 	return widths, nil
 }
 
-// Actions of the table, as they are listed.
+// Actions of the table, in the order of the list.
 func (t *Table) Actions() []string { return t.names }
 
 // SetDefault sets the default action, as a control plane does.
@@ -326,7 +326,7 @@ func (t *Table) SetDefault(name string, args ...uint64) error {
 	return nil
 }
 
-// Add appends an entry, as a control plane does; what comes first is tried first, but for lpm, where the longest prefix is.
+// Add appends an entry, as a control plane does; the first one has priority, except with lpm, where the longest prefix has.
 func (t *Table) Add(match []Match, name string, args ...uint64) error {
 	if t.Fixed {
 		return fmt.Errorf("add to table %s: its entries are constant", t.Name)
@@ -355,7 +355,7 @@ func (t *Table) Add(match []Match, name string, args ...uint64) error {
 	return nil
 }
 
-// Remove takes the entry of a match out.
+// Remove removes the entry of a match.
 func (t *Table) Remove(match []Match) error {
 	i := slices.IndexFunc(t.Rows, func(r *Row) bool { return slices.Equal(r.Match, match) })
 	if t.Fixed || i < 0 {
@@ -365,7 +365,7 @@ func (t *Table) Remove(match []Match) error {
 	return nil
 }
 
-// Clear takes all entries out, as a control plane does that writes them anew.
+// Clear removes all entries, as a control plane does before it rewrites them.
 func (t *Table) Clear() error {
 	if t.Fixed {
 		return fmt.Errorf("clear table %s: its entries are constant", t.Name)
@@ -374,7 +374,7 @@ func (t *Table) Clear() error {
 	return nil
 }
 
-// suits says whether a key can be matched like this.
+// suits reports an error if a key cannot have this match.
 func suits(w Match, k *Key) error {
 	all := Mask(k.Width)
 	switch {

@@ -15,7 +15,7 @@ const (
 	classBool       // one bit
 	classEnum       // without values of its own
 	ClassStruct
-	ClassHeader // its first slot says whether it is valid
+	ClassHeader // its first slot is its validity
 	classStack
 	ClassList // { ... }
 )
@@ -45,7 +45,7 @@ var (
 // BitsType is bit<width>.
 func BitsType(width int) *Type { return &Type{Class: ClassBits, Width: width} }
 
-// Scalar says whether it is one value.
+// Scalar reports whether it is a single value.
 func (t *Type) Scalar() bool { return t.Class <= classEnum }
 
 // Slots that a value takes.
@@ -61,7 +61,7 @@ func (t *Type) Slots() int {
 		}
 		return n
 	case classStack:
-		return 1 + t.count*t.elem.Slots() // the first one: how many were extracted
+		return 1 + t.count*t.elem.Slots() // the first one is the number of extracted elements
 	}
 	return 1
 }
@@ -107,7 +107,7 @@ func (t *Type) String() string {
 	return t.Name
 }
 
-// Same says whether two types are one.
+// Same reports whether two types are equal.
 func Same(a, b *Type) bool {
 	if a.Class != b.Class || a.Width != b.Width || a.Signed != b.Signed {
 		return false
@@ -121,7 +121,7 @@ func Same(a, b *Type) bool {
 	return true
 }
 
-// TypeOf resolves a type as it is written.
+// TypeOf resolves a type in the text.
 func (s *Scope) TypeOf(t *syntax.Type) *Type {
 	found := s.plainType(t)
 	if t.Stack == nil {
@@ -202,7 +202,7 @@ func (s *Scope) declareEnum(d *syntax.Enum) {
 	s.Declare(d.Pos, d.Name, e)
 }
 
-// enum is what the name of an enum refers to.
+// enum is the declaration of an enum.
 type enum struct {
 	typ    *Type
 	values map[string]int64 // nil: of its own

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// ValueSet is a parser's set of values, which the control plane fills. It begins empty.
+// ValueSet is a parser's value set, which the control plane fills. It is initially empty.
 type ValueSet struct {
 	Name    string
 	Width   int // bits
@@ -22,13 +22,13 @@ func NewValueSet(s *Scope, i *syntax.Instance) any {
 	return v
 }
 
-// Call refuses all methods.
+// Call rejects all methods.
 func (*ValueSet) Call(_ *Scope, e *syntax.Call, _ string) Expr {
 	syntax.Throw(e.Pos, "a value set has no methods")
 	return Expr{}
 }
 
-// Add a value under a mask.
+// Add adds a value with its mask.
 func (v *ValueSet) Add(value, under uint64) error {
 	if all := Mask(v.Width); value&^all != 0 || under&^all != 0 {
 		return fmt.Errorf("add to value set %s: %#x under %#x has more than %d bits", v.Name, value, under, v.Width)
@@ -49,7 +49,7 @@ func (v *ValueSet) has(key uint64) bool {
 	return false
 }
 
-// valueSet is the one that a case of a select names; nil: it names none.
+// valueSet is the value set of a select case; nil: none.
 func (s *Scope) valueSet(c *syntax.Case, keys []Key) *ValueSet {
 	n, ok := c.Keys[0].(*syntax.Name)
 	if !ok {

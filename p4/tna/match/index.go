@@ -2,7 +2,7 @@ package match
 
 import "slices"
 
-// Index finds the first row that fits without looking at all of them: rows with the same masks are found by what they want under these (Srinivasan,
+// Index finds the first matching row without looking at all of them: rows with the same masks are hashed by their masked values (Srinivasan,
 // Suri and Varghese, "Packet Classification using Tuple Space Search", SIGCOMM 1999). The order of all rows decides between groups.
 type Index struct {
 	rows   [][]One
@@ -14,7 +14,7 @@ type group struct {
 	rows  map[uint64][]int // in their order, by a hash of the masked values
 }
 
-// fewRows are looked through faster than an index.
+// fewRows are faster to scan than to index.
 const (
 	fewRows     = 12
 	rowsOfGroup = 6 // on average, at least
@@ -32,7 +32,7 @@ func NewIndex(n int, wants func(at int) []One) *Index {
 	return x
 }
 
-// build puts rows into groups; false: one by one is better.
+// build groups the rows; false: scanning is better.
 func (x *Index) build() bool {
 	for at, wants := range x.rows {
 		masks := make([]uint64, len(wants))
@@ -72,7 +72,7 @@ func (g *group) hash(vals []uint64) uint64 {
 	return h
 }
 
-// First is the place of the first row that fits; -1: none does.
+// First is the index of the first row that matches; -1: none.
 func (x *Index) First(vals []uint64) int {
 	if x.groups == nil {
 		return slices.IndexFunc(x.rows, func(wants []One) bool { return defined(wants, vals) })

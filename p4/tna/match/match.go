@@ -1,7 +1,7 @@
-// Package match is what entries of a table want of a packet's keys, and which entry is the first that fits.
+// Package match matches a packet's keys with the entries of a table, and finds the first that matches.
 package match
 
-// One is what an entry wants of one key: value under mask, or the range from Value to High.
+// One is an entry's condition on one key: value under mask, or the range from Value to High.
 type One struct {
 	Value, Mask, High uint64
 	Range             bool
@@ -44,7 +44,7 @@ func Fits(wants []One, vals, undefs []uint64) int {
 	return all
 }
 
-// defined is whether all keys fit, none of which has undefined bits.
+// defined reports whether all keys match, none of which has undefined bits.
 func defined(wants []One, vals []uint64) bool {
 	for i := range wants {
 		w := &wants[i]

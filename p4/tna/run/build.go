@@ -8,8 +8,8 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// Wrap is an unsigned comparison of a difference in a register action that wrapped: on a chip that compares with more bits it
-// would have come out differently.
+// Wrap is an unsigned comparison of a difference in a register action that wrapped: a chip that compares with more bits
+// would have another result.
 type Wrap struct {
 	syntax.Pos
 	Packets uint64
@@ -20,7 +20,7 @@ func Read(fsys fs.FS, top string, target Target, define map[string]string) (*syn
 	return syntax.Parse(syntax.Source{Files: fsys, Top: top, Define: defines(target, define), Library: library(target)})
 }
 
-// New makes a switch that runs a program. Every error names file and line.
+// New makes a switch that runs a program. Each error names file and line.
 func New(p *syntax.Program, target Target) (sw *Switch, err error) {
 	return compile(p, newSwitch(target))
 }
@@ -53,10 +53,10 @@ func newSwitch(target Target) *Switch {
 	return sw
 }
 
-// switchOf is the one that a scope's program is compiled for.
+// switchOf is the switch that a scope's program is compiled for.
 func switchOf(s *lang.Scope) *Switch { return s.Build.Env.(*Switch) }
 
-// top declares, and returns the Pipeline.
+// top handles a top-level declaration, and returns the Pipeline.
 func (sw *Switch) top(d syntax.Decl) *syntax.Instance {
 	i, ok := d.(*syntax.Instance)
 	switch {
@@ -70,7 +70,7 @@ func (sw *Switch) top(d syntax.Decl) *syntax.Instance {
 	return nil
 }
 
-// gress is one half of the pipeline: what its three parts share.
+// gress is the state that the three parts of one half of the pipeline share.
 type gress struct {
 	b       *lang.Builder
 	hdr, md *lang.Place
@@ -89,7 +89,7 @@ func (sw *Switch) part(pipe *syntax.Instance, n int) *syntax.Control {
 			}
 		}
 	}
-	syntax.Throw(pipe.Args[n].At(), "a parser or control is wanted here")
+	syntax.Throw(pipe.Args[n].At(), "a parser or control is expected here")
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (sw *Switch) gress(pipe *syntax.Instance, first int) *gress {
 	return g
 }
 
-// inside binds the parameters of a part: headers and metadata from number first on, all else by type.
+// inside binds the parameters of a part: headers and metadata from number first on, the others by type.
 func (g *gress) inside(d *syntax.Control, first int) *lang.Scope {
 	s := g.b.Global.Inner()
 	for n, p := range d.Params {
@@ -134,7 +134,7 @@ func (g *gress) inside(d *syntax.Control, first int) *lang.Scope {
 		}
 		if *to == nil {
 			*to = g.b.NewPlace(t)
-			if n != first { // the chip's parser begins with zeros; headers are not there before they are extracted
+			if n != first { // the chip's parser initializes metadata to zeros; headers are invalid until they are extracted
 				g.b.Zero(*to)
 			}
 		}
@@ -151,7 +151,7 @@ func (g *gress) inside(d *syntax.Control, first int) *lang.Scope {
 	return s
 }
 
-// unshared are fields that no other field shares a place with (@pa_no_overlay): of a header that is not there they are zeros.
+// unshared are fields that share their container with no other field (@pa_no_overlay): they are zeros if their header is invalid.
 func (g *gress) unshared(d *syntax.Control) {
 	for _, name := range d.NoShare {
 		parts := strings.Split(name, ".")
@@ -190,7 +190,7 @@ func (sw *Switch) buildEgress(pipe *syntax.Instance) {
 	sw.egressTime = g.slotOf("egress_intrinsic_metadata_from_parser_t", "global_tstamp")
 }
 
-// slotOf a field of intrinsic metadata, whether or not the program looks at it.
+// slotOf is the slot of a field of intrinsic metadata, even if the program does not use it.
 func (g *gress) slotOf(typeName, field string) int {
 	p := g.by[typeName]
 	if p == nil {
@@ -202,7 +202,7 @@ func (g *gress) slotOf(typeName, field string) int {
 	return p.Field(syntax.Pos{}, field).Slot
 }
 
-// unused compiles what no form of this program applies, so that an error in it is found all the same.
+// unused compiles controls that this form does not apply, so that errors in them are found.
 func unused(p *syntax.Program, sw *Switch) {
 	aside := newSwitch(sw.target)
 	aside.Loose = sw.Loose

@@ -100,7 +100,7 @@ func summed(s *lang.Scope, e syntax.Expr, subtract bool) func(m *lang.Machine, s
 	}
 }
 
-// flat is a list with the fields of headers and structs in their place.
+// flat is a list in which headers and structs are replaced by their fields.
 func flat(x lang.Expr) []lang.Expr {
 	switch x.Type.Class {
 	case lang.ClassList:

@@ -43,7 +43,7 @@ func (r *random) Call(_ *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	}}
 }
 
-// directCounter counts at the row of its table that was found.
+// directCounter counts at the matched row of its table.
 type directCounter struct{ table *lang.Table }
 
 func newDirectCounter(s *lang.Scope, i *syntax.Instance) any {
@@ -109,16 +109,16 @@ func (c *Counter) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	})
 }
 
-// oneIndex is the only argument of a call, exactly of the declared type, as the compiler wants it.
+// oneIndex is the only argument of a call, of exactly the declared type, as the compiler requires.
 func oneIndex(s *lang.Scope, e *syntax.Call, t *lang.Type) lang.Expr {
 	if len(e.Args) != 1 {
-		syntax.Throw(e.Pos, "one index is wanted")
+		syntax.Throw(e.Pos, "one index is expected")
 	}
 	s.Simple(e.Args[0])
 	return s.Value(e.Args[0]).As(t)
 }
 
-// Meter marks packets: green until the control plane sets a rate. Green is 0, red 3.
+// Meter colours packets: green until the control plane sets a rate. Green is 0, red 3.
 type Meter struct {
 	Name   string
 	Rate   float64 // packets a second; 0: everything is green
@@ -126,7 +126,7 @@ type Meter struct {
 	index  *lang.Type
 	tokens []float64
 	last   []uint64 // ns
-	pass   uint64   // that executed it
+	pass   uint64   // last pass that executed it
 }
 
 func newMeter(s *lang.Scope, i *syntax.Instance) any {
@@ -208,7 +208,7 @@ func (d *digest) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	}
 	x := s.Expr(e.Args[0])
 	if x.Place == nil || !lang.Same(x.Type, d.typ) {
-		syntax.Throw(e.Pos, "%s where %s is wanted", x.Type, d.typ)
+		syntax.Throw(e.Pos, "%s where %s is expected", x.Type, d.typ)
 	}
 	at, slot, n, sw := e.Pos, x.Place.Slot, x.Type.Slots(), switchOf(s)
 	return lang.Does(at, func(m *lang.Machine) {
@@ -223,7 +223,7 @@ func (d *digest) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	})
 }
 
-// resubmit sends the packet through the ingress again, with 64 bits in front.
+// resubmit sends the packet through the ingress again, with a header of 64 bits.
 type resubmit struct{}
 
 func newResubmit(_ *lang.Scope, i *syntax.Instance) any {
@@ -251,7 +251,7 @@ func (*resubmit) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	})
 }
 
-// mirror sends a copy of the packet as it arrived, with a header in front, to the port of a session.
+// mirror sends a copy of the packet as it arrived, with a header, to the port of a session.
 type mirror struct{}
 
 func newMirror(_ *lang.Scope, i *syntax.Instance) any {
@@ -267,7 +267,7 @@ func (*mirror) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	session := s.Value(e.Args[0]).As(s.TypeOf(&syntax.Type{Pos: e.Pos, Name: "MirrorId_t"}))
 	x := s.Expr(e.Args[1])
 	if t := s.TypeOf(e.Types[0]); x.Place == nil || x.Type.Class != lang.ClassHeader || !lang.Same(x.Type, t) {
-		syntax.Throw(e.Pos, "%s where header %s is wanted", x.Type, t)
+		syntax.Throw(e.Pos, "%s where header %s is expected", x.Type, t)
 	}
 	at, p, f, sw := e.Pos, x.Place, session.Eval, switchOf(s)
 	return lang.Does(at, func(m *lang.Machine) {

@@ -39,13 +39,13 @@ func process(t *testing.T, sw *Switch, p Packet) (a, b uint32, c, d uint16) {
 
 const filters = "Lpf<bit<32>, bit<4>>(16) f;"
 
-// TestFilter: a filter of rates stands at rate times time constant; one that follows reaches 1 - 1/e of a step after its constant.
+// TestFilter: a filter of rates gives rate times time constant; one that follows reaches 1 - 1/e of a step after its constant.
 func TestFilter(t *testing.T) {
 	sw := mustBuild(t, small(filters, "hdr.h.a = f.execute(hdr.h.a, hdr.h.c[3:0]);"))
 	f := sw.Filters[0]
 	var r Result
 	if err := sw.Process(Packet{Data: frame(1, 2, 3, 0), Port: 1, Time: 5}, &r); err == nil || !strings.Contains(err.Error(), "the control plane has not set it") {
-		t.Errorf("a filter that nobody has set: %v", err)
+		t.Errorf("an unset filter: %v", err)
 	}
 	const tau, gap, size = 4e6, 10_000, 1000 // ns, ns, bytes
 	f.Filter = Filter{Rate: true, Decay: tau}
@@ -54,7 +54,7 @@ func TestFilter(t *testing.T) {
 		out, _, _, _ = process(t, sw, Packet{Data: frame(size, 0, 3, 0), Port: 1, Time: 1e9 + n*gap})
 	}
 	if want := size / (1 - math.Exp(-gap/tau)) * (1 - math.Exp(-4000*gap/tau)); math.Abs(float64(out)-want) > 1 {
-		t.Errorf("a rate of %d bytes in %d ns stands at %d, want %.1f", size, gap, out, want)
+		t.Errorf("a rate of %d bytes in %d ns gives %d, want %.1f", size, gap, out, want)
 	}
 	for i, v := range f.Array.Data {
 		if (v != 0) != (i == 3) {
@@ -65,11 +65,11 @@ func TestFilter(t *testing.T) {
 	f.Filter = Filter{Gain: tau, Decay: 2 * tau, Shift: 2}
 	process(t, sw, Packet{Data: frame(0, 0, 3, 0), Port: 1, Time: 1})
 	if out, _, _, _ = process(t, sw, Packet{Data: frame(1e6, 0, 3, 0), Port: 1, Time: 1 + tau}); out != uint32(math.Round(1e6*(1-1/math.E)))/4 {
-		t.Errorf("a step up by 1,000,000, scaled down by four, comes to %d after the time constant", out)
+		t.Errorf("a step up by 1,000,000, scaled down by four, gives %d after the time constant", out)
 	}
 	held := float64(f.value[3])
 	if out, _, _, _ = process(t, sw, Packet{Data: frame(0, 0, 3, 0), Port: 1, Time: 1 + 3*tau}); out != uint32(math.Round(held/math.E))/4 {
-		t.Errorf("a step down comes to %d after its time constant, from %v", out, held)
+		t.Errorf("a step down gives %d after its time constant, from %v", out, held)
 	}
 	f.Array.Reset(0, 16)
 	f.Filter = Filter{Step: func(held, value, now, last uint64) uint64 { return held + value + now - last }}
@@ -95,7 +95,7 @@ func TestMathUnit(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string
 		f      func(x float64) float64
-		off    float64 // the most that it may be off: of what four bits say of a number, and of half a unit of the table's eight
+		off    float64 // the maximum error: that of four bits of a number, and half a unit of the table's eight
 		bitsIn int     // whose result fits
 	}{
 		"a product":          {"MathOp_t.MUL, 3", func(x float64) float64 { return 3 * x }, 1.0/8 + 1.0/128, 29},
@@ -192,7 +192,7 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// stacks extracts labels with .next until one says it is the last, and remembers which.
+// stacks extracts labels with .next until one is the last, and records which.
 const stacks = `
     state start {
         pkt.extract(ig);
@@ -366,7 +366,7 @@ Pipeline(IP(), IC(), ID(), EP(), EC(), ED()) pipe;
 Switch(pipe) main;
 `
 
-// TestEgress: what the ingress bridges, and what the traffic manager says, reach the egress of both chips.
+// TestEgress: what the ingress bridges, and the traffic manager's results, reach the egress of both chips.
 func TestEgress(t *testing.T) {
 	for _, target := range []Target{Tofino1, Tofino2} {
 		program, err := Read(fstest.MapFS{"top.p4": {Data: []byte(queued)}}, "top.p4", target, nil)

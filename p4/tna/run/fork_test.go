@@ -80,7 +80,7 @@ func newUndecided(r *rand.Rand) *decided {
 		"    bit<8> y;\n    bit<8> v0; bit<8> v1; bit<8> v2; bit<8> v3; bit<8> v4; bit<8> v5; bit<8> v6; bit<8> v7;", 1)}
 }
 
-// check that what is defined although the header is not there, is what it would be whatever the header said.
+// check that what is defined although the header is not there, is the same whatever the header contains.
 func (d *decided) check(t *testing.T) {
 	sw, err := buildLoose(d.text)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *decided) check(t *testing.T) {
 	for a := range uint32(8) {
 		for i, v := range d.run(t, sw, true, a) {
 			if c := absent[i]; (c.Val^v.Val)&^c.Undef != 0 || v.Undef != 0 {
-				t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it says %d:\n%s", i, c.Val, c.Undef, v.Val, v.Undef, a, d.text)
+				t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it is %d:\n%s", i, c.Val, c.Undef, v.Val, v.Undef, a, d.text)
 			}
 		}
 	}
@@ -124,6 +124,6 @@ func TestUndefined(t *testing.T) {
 		defined, undefined = defined+d.defined, undefined+d.undefined
 	}
 	if defined < 50 || undefined < 50 {
-		t.Errorf("%d values defined, %d undefined: the programs say little", defined, undefined)
+		t.Errorf("%d values defined, %d undefined: the programs test little", defined, undefined)
 	}
 }

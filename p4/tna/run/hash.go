@@ -13,10 +13,10 @@ import (
 type polynomial struct {
 	width       int
 	first, last uint64              // initial value, final exclusive-or
-	table       [sliced][256]uint64 // of a byte that so many bytes follow
+	table       [sliced][256]uint64 // of a byte with so many bytes after it
 }
 
-// sliced is how many bytes of a CRC are looked up at a time, each by itself (Kounavis and Berry, "Novel Table Lookup-Based Algorithms for
+// sliced is the number of bytes of a CRC that are looked up together (Kounavis and Berry, "Novel Table Lookup-Based Algorithms for
 // High-Performance CRC Generation", IEEE Transactions on Computers 2008).
 const sliced = 8
 
@@ -72,7 +72,7 @@ func (p *polynomial) sum(data []byte) uint64 {
 type hash struct {
 	typ  *lang.Type
 	poly *polynomial // nil: identity
-	list string      // what it is of, as it was written first
+	list string      // its field list, as first written
 }
 
 func newHash(s *lang.Scope, i *syntax.Instance) any {
@@ -84,7 +84,7 @@ func newHash(s *lang.Scope, i *syntax.Instance) any {
 	case ok && f.Name == "CUSTOM" && len(i.Args) == 2:
 		n, _ := i.Args[1].(*syntax.Name)
 		if n == nil {
-			syntax.Throw(i.Pos, "a polynomial is wanted")
+			syntax.Throw(i.Pos, "a polynomial is expected")
 		}
 		if h.poly, ok = s.Must(n.Pos, n.ID).(*polynomial); !ok {
 			syntax.Throw(n.Pos, "%s is no polynomial", n.ID)
@@ -98,7 +98,7 @@ func newHash(s *lang.Scope, i *syntax.Instance) any {
 	return h
 }
 
-// mostHashed bytes go into one hash.
+// mostHashed is the maximum of bytes of a hash.
 const mostHashed = 128
 
 func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
@@ -109,7 +109,7 @@ func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	if text := syntax.Print(e.Args[0]); h.list == "" {
 		h.list = text
 	} else if text != h.list && !s.Build.Loose {
-		syntax.Throw(e.Pos, "a second field list of one Hash: make another one")
+		syntax.Throw(e.Pos, "a second field list of one Hash: use another Hash")
 	}
 	if !s.Build.Loose {
 		shifted(s, e.Args[0])
@@ -161,8 +161,8 @@ func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	}}
 }
 
-// shifted refuses bits of a shifted field that lie above it: the compiler makes a slice of (bit<n>)(x >> k) only when all of it lies in x, and
-// has no other shift in a field list. Zeros in front of x make one.
+// shifted rejects a shifted field with bits above its width: the compiler makes a slice of (bit<n>)(x >> k) only if it lies within x, and
+// supports no other shift in a field list. Zeros before x solve it.
 func shifted(s *lang.Scope, e syntax.Expr) {
 	var high int
 	var of syntax.Expr
@@ -189,11 +189,11 @@ func shifted(s *lang.Scope, e syntax.Expr) {
 	}
 	x, k := s.Value(b.X), s.Value(b.Y)
 	if w := x.Type.Width; !x.Const && high < w && high+int(k.Val) > w {
-		syntax.Throw(e.At(), "bits %d to %d of %d in a field list: the compiler takes a shift for a slice of the field alone; put zeros in front of it", high+int(k.Val)-1, k.Val, w)
+		syntax.Throw(e.At(), "bits %d to %d of %d in a field list: the compiler treats a shift as a slice of the field alone; put zeros in front of it", high+int(k.Val)-1, k.Val, w)
 	}
 }
 
-// identity puts the fields side by side.
+// identity concatenates the fields.
 func (h *hash) identity(e *syntax.Call, list []lang.Expr, total int) lang.Expr {
 	if total > 64 {
 		syntax.Throw(e.Pos, "an identity hash of %d bits: the model has 64", total)

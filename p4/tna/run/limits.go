@@ -5,18 +5,18 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// What a stateful ALU has once for all actions of its register, and how an action's assignments exclude each other.
+// Resources that all actions of a stateful ALU share, and the rule that an action's assignments must exclude each other.
 
 const (
 	mostInputs    = 2  // packet fields of a register's actions
-	mostNumbers   = 4  // that do not fit into an instruction, RegisterParams among them
-	largestSmall  = 7  // numbers that do: -8 to 7
+	mostNumbers   = 4  // that do not fit into an instruction, including RegisterParams
+	largestSmall  = 7  // numbers that fit: -8 to 7
 	mostDigest    = 47 // bytes
 	mostRandom    = 32 // bits
 	outputsOfPair = 1
 )
 
-// memory of one stage for a register's words, in bits: what the compiler took, docs/memory-rules.md aside.
+// memory of one stage for a register's words, in bits: measured with the compiler, unlike docs/memory-rules.md.
 var memory = map[Target]int{Tofino1: 143_360 * 32, Tofino2: 2 * 47_104 * 32}
 
 // uses of a stateful ALU.
@@ -25,7 +25,7 @@ type uses struct {
 	numbers map[int64]bool
 }
 
-// use notes what an expression takes: fields of the packet, and numbers that need a place of their own.
+// use records what an expression needs: fields of the packet, and numbers that do not fit into an instruction.
 func (u *salu) use(s *lang.Scope, e syntax.Expr, negative bool) {
 	if isConstant(s, e) {
 		u.number(s, e, negative)
@@ -76,7 +76,7 @@ func (u *salu) number(s *lang.Scope, e syntax.Expr, negative bool) {
 	}
 }
 
-// made is an assignment of an action: where it stands, as branches of the ifs around it.
+// made is an assignment of an action: its position, as branches of the enclosing ifs.
 type made struct {
 	at   syntax.Pos
 	path []branch
@@ -88,7 +88,7 @@ type branch struct {
 	yes bool
 }
 
-// excludes: at one if the two go different ways.
+// excludes reports whether the two are in different branches of an if.
 func (m made) excludes(o made) bool {
 	for i := range min(len(m.path), len(o.path)) {
 		if m.path[i].of != o.path[i].of {
@@ -101,8 +101,8 @@ func (m made) excludes(o made) bool {
 	return false
 }
 
-// exclusive refuses assignments to one word, or to the output, of which more than one may happen: they are not one after the other on
-// the chip, which puts both results together. An output that begins as 0 is none.
+// exclusive rejects several assignments to one word, or to the output, that are not exclusive: the chip does not execute them in sequence, but
+// combines the results. An output that is initialized to 0 does not count.
 func exclusive(b *syntax.Block) {
 	all := map[string][]made{}
 	var walk func(stmt syntax.Stmt, path []branch)
@@ -131,7 +131,7 @@ func exclusive(b *syntax.Block) {
 	walk(b, nil)
 }
 
-// outputs of an action: one source, and beside it in a register of single words what the other half computes.
+// puts checks the outputs of an action: one source, and in a register of single words also what the other half computes.
 func (u *salu) puts(s *lang.Scope, a *syntax.Assign) {
 	if isConstant(s, a.R) {
 		v := s.Value(a.R)
@@ -151,7 +151,7 @@ func (u *salu) puts(s *lang.Scope, a *syntax.Assign) {
 	}
 }
 
-// fits refuses a register that has no room in one stage.
+// fits rejects a register that does not fit into one stage.
 func (r *Register) fits(target Target) {
 	if r.Entries*r.Words*r.Width > memory[target] {
 		syntax.Throw(r.At, "%d bits in register %s: a stage of Tofino %d has memory for %d", r.Entries*r.Words*r.Width, r.Name, target, memory[target])

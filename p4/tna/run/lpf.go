@@ -7,28 +7,28 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// Lpf is an array of low-pass filters. It begins at 0 and does nothing before the control plane has set it.
+// Lpf is an array of low-pass filters. It is initialized to 0 and cannot be used before the control plane has set it.
 type Lpf struct {
 	Name  string
-	Array *Register // what each filter holds, of 32 bits: before it is scaled down, rounded to a whole number
+	Array *Register // the value of each filter, of 32 bits: before it is scaled down, rounded to an integer
 	Filter
 	value []float64
 	last  []uint64 // ns; 0: never
 	index *lang.Type
 }
 
-// Filter is how a control plane sets one.
+// Filter is the configuration of a filter.
 type Filter struct {
-	// Rate: every value is added to what has decayed since the one before, so that values that come at a steady rate stand at
-	// rate times Decay. Else the filter follows the values: what is between them and what it holds decays.
+	// Rate: each value is added to the decayed sum of earlier ones, so that the output for values at a steady rate is
+	// rate times Decay. Otherwise the output follows the values: its distance to them decays.
 	Rate bool
-	// Gain and Decay are time constants in ns, of a filter that follows for values above and below what it holds. One that
-	// measures a rate has Decay alone.
+	// Gain and Decay are time constants in ns of a following filter, for values above and below its output. One that
+	// measures a rate uses only Decay.
 	Gain, Decay float64
 	Shift       uint // the output is scaled down by 2^Shift
-	// Step is the arithmetic; nil: exponentials of float64, for what a chip does is not published. One that is given makes the
-	// filter hold, word for word, what another implementation holds; last, of the value before, is ns of 48 bits, 0 where there was
-	// none, and now is as much behind it as time has passed, across the turn of those bits as well.
+	// Step is the arithmetic; nil: exponentials of float64, since the chip's arithmetic is not published. With it, the
+	// filter equals another implementation word for word; last, the time of the value before, is ns of 48 bits, 0 if there was
+	// none, and now is later by the elapsed time, also across the wrap of those bits.
 	Step func(held, value, now, last uint64) uint64
 }
 
@@ -75,7 +75,7 @@ func (l *Lpf) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	}}
 }
 
-// step gives a filter a value and returns what it says.
+// step passes a value to a filter and returns its output.
 func (l *Lpf) step(i int, v, now uint64) uint64 {
 	last, elapsed := l.last[i], uint64(0)
 	if last > 0 {

@@ -16,11 +16,11 @@ type mathUnit struct {
 	table        [16]uint64
 }
 
-// Of its operations the compiler makes a table by itself; RSQR is not among them, for which it computes 1/x*x.
+// The compiler itself generates the tables of these operations; RSQR is missing, since the compiler computes 1/x*x for it.
 var mathOps = map[string]struct {
 	invert bool
 	shift  int
-	most   float64 // of f, where m is
+	most   float64 // of f, over the range of m
 	f      func(x float64) float64
 }{
 	"MUL":   {false, 0, 15.0 / 8, func(x float64) float64 { return x }},
@@ -64,7 +64,7 @@ func newMathUnit(s *lang.Scope, i *syntax.Instance) any {
 	return u
 }
 
-// given table, the value of 15 first.
+// given reads an explicit table, the value of 15 first.
 func (u *mathUnit) given(s *lang.Scope, i *syntax.Instance) {
 	list, ok := i.Args[len(i.Args)-1].(*syntax.List)
 	if len(i.Args) != 4 || !ok || len(list.Elems) != 16 {
@@ -83,7 +83,7 @@ func (u *mathUnit) given(s *lang.Scope, i *syntax.Instance) {
 	}
 }
 
-// least of m.
+// least is the smallest m.
 func (u *mathUnit) least() int {
 	if u.shift < 0 {
 		return 4
@@ -91,7 +91,7 @@ func (u *mathUnit) least() int {
 	return 8
 }
 
-// of computes; no: nobody has said what the chip does.
+// of computes the result; ok is false where the chip's behaviour is not documented.
 func (u *mathUnit) of(x uint64) (y uint64, ok bool) {
 	if x == 0 {
 		return 0, u.table[0] == 0

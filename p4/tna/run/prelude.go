@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Target is the chip that a program is read for.
+// Target is the chip that a program is compiled for.
 type Target int
 
 const (
@@ -13,10 +13,10 @@ const (
 	Tofino2 Target = 2
 )
 
-// portMetadataBits stand in front of a packet in the ingress parser.
+// portMetadataBits precede a packet in the ingress parser.
 var portMetadataBits = map[Target]int{Tofino1: 64, Tofino2: 192}
 
-// prelude declares what a program sees of the architecture: intrinsic metadata with the field names and widths of the Tofino
+// prelude declares the architecture for a program: intrinsic metadata with the field names and widths of the Tofino
 // Native Architecture, and the constants that twins use. Externs are known by name (externs.go).
 const prelude = `
 #define PORT_METADATA_SIZE PORT_METADATA_BITS
@@ -136,7 +136,7 @@ struct egress_intrinsic_metadata_for_output_port_t {
 }
 `
 
-// library is what <...> includes are: the architecture of the target, and nothing of core.p4 that is not built in.
+// library is the contents of <...> includes: the architecture of the target; of core.p4, everything is built in.
 func library(target Target) map[string]string {
 	if target == Tofino2 {
 		return map[string]string{"core.p4": "", "t2na.p4": prelude}
@@ -144,7 +144,7 @@ func library(target Target) map[string]string {
 	return map[string]string{"core.p4": "", "tna.p4": prelude}
 }
 
-// defines is what the compiler defines, and what -D adds.
+// defines is the compiler's definitions, and those of -D.
 func defines(target Target, more map[string]string) map[string]string {
 	all := map[string]string{
 		"__TARGET_TOFINO__":  strconv.Itoa(int(target)),

@@ -151,7 +151,7 @@ func (c *randomAction) run(v, a uint32) uint32 {
 	return v
 }
 
-// randomProgram is an expression, a table and a register action, and what they have to come to.
+// randomProgram is an expression, a table and a register action, with their expected results.
 type randomProgram struct {
 	tree   node
 	kind   string
@@ -221,8 +221,8 @@ func (p *randomProgram) check(t *testing.T, r *rand.Rand, packets int) {
 	}
 }
 
-// TestLongRandomPrograms compares random expressions, tables, register actions and hashes with their evaluation in Go, and what is said of undefined
-// values with what they come to, for
+// TestLongRandomPrograms compares random expressions, tables, register actions and hashes with their evaluation in Go, and the results for undefined
+// values with their evaluation, for
 // XDPMON_FUZZTIME (make fuzz), and some hundred of them without.
 func TestLongRandomPrograms(t *testing.T) {
 	const few = 150

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unit is a random action of a pair's stateful ALU, a hash, and tables that the control plane fills, with what they have to come to.
+// unit is a random action of a pair's stateful ALU, a hash, and tables that the control plane fills, with the expected results.
 type units struct {
 	tests   [2]aluTest
 	join    string // of both tests, for the first word

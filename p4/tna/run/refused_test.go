@@ -82,7 +82,7 @@ const register = "Register<bit<32>, bit<4>>(16, 0) r;\nRegisterAction<bit<32>, b
 // TestRefused: what the chip or the model does not have is an error with file and line.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ members, apply, want string }{
-		"type":              {"", "md.x = hdr.h.c;", "top.p4:42: bit<16> where bit<32> is wanted"},
+		"type":              {"", "md.x = hdr.h.c;", "top.p4:42: bit<16> where bit<32> is expected"},
 		"width of a sum":    {"", "md.x = hdr.h.a + hdr.h.c;", "top.p4:42: bit<32> and bit<16> are not of one type"},
 		"literal":           {"", "md.y = 256;", "top.p4:42: 256 does not fit into bit<8>"},
 		"slice":             {"", "md.x = hdr.h.a[32:1];", "top.p4:42: [32:1] of bit<32>"},
@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 		"lpm and mask":      {"action n() {}\ntable t { key = { hdr.h.a : lpm; hdr.h.b : ternary; } actions = { n; } }", "t.apply();", "top.p4:40: table t: one key that is lpm"},
 		"second meter":      {"Meter<bit<1>>(2, MeterType_t.BYTES) m;", "", "top.p4:39: the model counts PACKETS only"},
 		"hash of odd bits":  {"CRCPolynomial<bit<32>>(32w0x04C11DB7, true, false, false, 32w0, 32w0) p;\nHash<bit<32>>(HashAlgorithm_t.CUSTOM, p) h;", "md.x = h.get({ hdr.h.a[30:0] });", "top.p4:43: a CRC over 31 bits"},
-		"index":             {register + "void apply(inout bit<32> v) { v = 1; } };", "a.execute(md.y);", "top.p4:44: bit<8> where bit<4> is wanted"},
+		"index":             {register + "void apply(inout bit<32> v) { v = 1; } };", "a.execute(md.y);", "top.p4:44: bit<8> where bit<4> is expected"},
 		"24 bits":           {"Register<bit<24>, bit<4>>(16, 0) r;", "", "top.p4:39: an element of bit<24>"},
 		"third comparison":  {register + "void apply(inout bit<32> v) { if (v == 1 || v == 2) { v = 3; }\nif (v == 4) { v = 5; } } };", "", "top.p4:42: a third comparison"},
 		"two operations":    {register + "void apply(inout bit<32> v) { v = v + hdr.h.a + hdr.h.b; } };", "", "top.p4:41: 2 operations in one statement"},
@@ -124,7 +124,7 @@ func TestRefused(t *testing.T) {
 		"complement":        {register + "void apply(inout bit<32> v) {\nif (~v == hdr.h.a) { v = 1; } } };", "", "top.p4:42: ~ in a comparison"},
 		"minus a parameter": {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; int<32> k = p.read();\nif (w >= -k) { v = 1; } } };", "", "top.p4:43: - in a comparison"},
 		"wider parameter":   {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; int<32> k = p.read();\nif ((int<33>)(w + (int<32>)hdr.h.a) >= (int<33>)k) { v = 1; } } };", "", "top.p4:43: a cast of k to int<33> in a comparison"},
-		"unread parameter":  {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> k = p.read(); v = 1; } };", "", "top.p4:42: k has a RegisterParam's value and nobody reads it"},
+		"unread parameter":  {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> k = p.read(); v = 1; } };", "", "top.p4:42: k has a RegisterParam's value and is never read"},
 		"shift of the time": {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get((bit<32>)(prsr.global_tstamp >> 20));", "top.p4:42: bits 51 to 20 of 48 in a field list"},
 		"shift in a list":   {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get({ hdr.h.c, (hdr.h.a >> 17)[15:0] });", "top.p4:42: bits 32 to 17 of 32 in a field list"},
 		"parameter":         {"RegisterParam<bit<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { if (v >= p.read()) { v = 1; } } };", "", "top.p4:42: a RegisterParam in a comparison"},
@@ -147,8 +147,8 @@ func TestRefused(t *testing.T) {
 		"deep action":       {"action n() { md.x = (hdr.h.a & 15) + hdr.h.b; }", "n();", "top.p4:39: 2 operations in one assignment"},
 		"shift and mask":    {"action n() { md.x = (hdr.h.a >> 3) & 15; }", "n();", "top.p4:39: 2 operations in one assignment"},
 		"choice":            {"action n() { md.x = md.y == 1 ? hdr.h.a : hdr.h.b; }", "n();", "top.p4:39: ?: in an action"},
-		"two stages":        {"action n() {\nmd.x = hdr.h.a + 1;\nhdr.h.b = md.x; }", "n();", "top.p4:41: this reads what the same action has calculated"},
-		"two stages inside": {"action m() { md.x = hdr.h.a + 1; }\naction n() { m();\nhdr.h.b[7:0] = md.x[7:0]; }", "n();", "top.p4:41: this reads what the same action has calculated"},
+		"two stages":        {"action n() {\nmd.x = hdr.h.a + 1;\nhdr.h.b = md.x; }", "n();", "top.p4:41: this reads what the same action has computed"},
+		"two stages inside": {"action m() { md.x = hdr.h.a + 1; }\naction n() { m();\nhdr.h.b[7:0] = md.x[7:0]; }", "n();", "top.p4:41: this reads what the same action has computed"},
 		"if in an action":   {"action n() { if (md.y == 1) { md.x = 1; } }", "n();", "top.p4:39: an if in an action"},
 		"two registers": {register + "void apply(inout bit<32> v) { v = 1; } };\nRegister<bit<32>, bit<4>>(16, 0) q;\n" +
 			"RegisterAction<bit<32>, bit<4>, bit<32>>(q) b = { void apply(inout bit<32> v) { v = 2; } };\naction n() { a.execute(1);\nb.execute(2); }", "n();", "top.p4:45: a second register in one action"},

@@ -7,7 +7,7 @@ import (
 
 // Register is a register array.
 type Register struct {
-	Name    string // without its control's path: register names are one program's
+	Name    string // without its control's path: register names are unique in a program
 	Path    string
 	At      syntax.Pos
 	Width   int // bits of a word
@@ -17,11 +17,11 @@ type Register struct {
 	Initial []uint64
 	typ     *lang.Type
 	index   *lang.Type
-	last    uint64 // pass that touched it
+	last    uint64 // last pass that accessed it
 	by      syntax.Pos
 	actions int
 	sw      *Switch
-	filter  *Lpf // whose array it is; nil: it is a register
+	filter  *Lpf // whose array this is; nil: a register
 	uses
 }
 
@@ -39,7 +39,7 @@ func newRegister(s *lang.Scope, i *syntax.Instance) any {
 	case r.typ.Class == lang.ClassStruct && len(r.typ.Fields) == 2 && lang.Same(r.typ.Fields[0].Type, r.typ.Fields[1].Type):
 		word, r.Words = r.typ.Fields[0].Type, 2
 		if len(first.Elems) != 2 {
-			syntax.Throw(i.Pos, "a pair begins with two values")
+			syntax.Throw(i.Pos, "a pair is initialized with two values")
 		}
 		r.Initial = []uint64{initial(first.Elems[0], word), initial(first.Elems[1], word)}
 	case r.typ.Class == lang.ClassBits:
@@ -62,12 +62,12 @@ func newRegister(s *lang.Scope, i *syntax.Instance) any {
 func initial(x lang.Expr, t *lang.Type) uint64 {
 	x = x.As(t)
 	if !x.Const {
-		syntax.Throw(x.At, "a register begins with a constant")
+		syntax.Throw(x.At, "a register is initialized with a constant")
 	}
 	return uint64(x.Val) & lang.Mask(t.Width)
 }
 
-// Reset sets entries from, to, and not including to, back to what they began with.
+// Reset resets entries from (inclusive) to (exclusive) to their initial values.
 func (r *Register) Reset(from, to int) {
 	for i := from; i < to; i++ {
 		copy(r.Data[i*r.Words:], r.Initial)
@@ -84,7 +84,7 @@ func (*Register) Call(_ *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	return lang.Expr{}
 }
 
-// registerAction is one thing that a register's stateful ALU does.
+// registerAction is one action of a register's stateful ALU.
 type registerAction struct {
 	reg      *Register
 	out      *lang.Place // nil: no output
@@ -124,7 +124,7 @@ func (a *registerAction) Call(s *lang.Scope, e *syntax.Call, method string) lang
 	return x
 }
 
-// access is the one that a packet has in a pass, and the element that it is of.
+// access checks a packet's only access in a pass, and returns its element.
 func (r *Register) access(m *lang.Machine, at syntax.Pos, index lang.Eval) (element int, ok bool) {
 	if m.Taint > 0 {
 		m.Effect(at, "register "+r.Name)
@@ -143,7 +143,7 @@ func (r *Register) access(m *lang.Machine, at syntax.Pos, index lang.Eval) (elem
 	return int(i), true
 }
 
-// execute reads, computes and writes one element. A packet may do so once for each register and pass.
+// execute reads, computes and writes one element. A packet may do so once per register and pass.
 func (a *registerAction) execute(m *lang.Machine, at syntax.Pos, index lang.Eval) (val, undef uint64) {
 	r := a.reg
 	i, ok := r.access(m, at, index)

@@ -5,17 +5,17 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// salu is a stateful ALU while one of its actions is compiled. Comparisons and updates see the words as they were in
-// memory, whatever was assigned before; an output sees them as they will be.
+// salu is a stateful ALU while one of its actions is compiled. Comparisons and updates read the words as they were in
+// memory, whatever was assigned before; an output reads their new values.
 type salu struct {
 	action  *registerAction
 	names   map[string]bool // comparisons, printed
-	output  bool            // what is compiled now goes to the output
+	output  bool            // the code being compiled is for the output
 	updates []int           // of each word
-	outputs map[string]bool // that are not 0, printed
-	params  map[string]bool // names that this action gave to parameters
+	outputs map[string]bool // other than 0, printed
+	params  map[string]bool // local names of parameters in this action
 	read    map[string]bool // those of them that it reads
-	result  int             // the word that is computed now; -1: none
+	result  int             // the word being computed; -1: none
 }
 
 // word of the element.
@@ -34,7 +34,7 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 	return nil
 }
 
-// compile the method of a RegisterAction.
+// compile compiles the method of a RegisterAction.
 func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 	in := s.Inner()
 	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), outputs: map[string]bool{},
@@ -69,12 +69,12 @@ func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 	exclusive(d.Body)
 	for name, given := range alu.params {
 		if given && !alu.read[name] {
-			syntax.Throw(d.Pos, "%s has a RegisterParam's value and nobody reads it: the compiler stops there", name)
+			syntax.Throw(d.Pos, "%s has a RegisterParam's value and is never read: the compiler fails on it", name)
 		}
 	}
 }
 
-// aluOf is the stateful ALU whose action a scope is in; nil: none.
+// aluOf is the stateful ALU of a scope's action; nil: none.
 func aluOf(s *lang.Scope) *salu {
 	u, _ := s.Unit.(*salu)
 	return u
@@ -101,7 +101,7 @@ func (u *salu) word(at syntax.Pos, w *word) lang.Expr {
 	return lang.Read(at, &p)
 }
 
-// Local is a name for a value of this action.
+// Local is a local name for a value.
 func (u *salu) Local(s *lang.Scope, d *syntax.Var, t *lang.Type) lang.Step {
 	if d.Init == nil {
 		syntax.Throw(d.Pos, "a variable of a RegisterAction needs a value")
@@ -155,7 +155,7 @@ func (u *salu) target(s *lang.Scope, l syntax.Expr) *word {
 	return nil
 }
 
-// operators refuses what does not fit into one instruction of the ALU: more than one operation on words and fields.
+// operators rejects what does not fit into one instruction of the ALU: more than one operation on words and fields.
 func (u *salu) operators(s *lang.Scope, e syntax.Expr) {
 	if n := u.count(s, e); n > 1 {
 		syntax.Throw(e.At(), "%d operations in one statement of a RegisterAction: a stateful ALU does one", n)
@@ -197,7 +197,7 @@ func (u *salu) count(s *lang.Scope, e syntax.Expr) int {
 	return 0
 }
 
-// isConstant: nothing in it but numbers, constants, and parameters that the control plane sets.
+// isConstant reports whether it consists of numbers, constants, and parameters that the control plane sets.
 func isConstant(s *lang.Scope, e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Number, *syntax.Bool:
@@ -229,7 +229,7 @@ func isConstant(s *lang.Scope, e syntax.Expr) bool {
 	return false
 }
 
-// negated comparisons take the same unit as what they negate.
+// negated comparisons need the same unit as the comparison they negate.
 var negated = map[string]string{"!=": "==", ">=": "<", ">": "<="}
 
 func (u *salu) Condition(s *lang.Scope, e syntax.Expr) lang.Expr {
@@ -275,11 +275,11 @@ func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 		switch b := x.(type) {
 		case *syntax.Unary:
 			if !s.Value(b).Const {
-				syntax.Throw(b.Pos, "%s in a comparison of a RegisterAction: the compiler has none, and makes of a minus an instruction that compares nothing", b.Op)
+				syntax.Throw(b.Pos, "%s in a comparison of a RegisterAction: the compiler does not support it, and turns a minus into an instruction that compares nothing", b.Op)
 			}
 		case *syntax.Call:
 			if isConstant(s, b) {
-				syntax.Throw(b.Pos, "a RegisterParam in a comparison: the compiler finds it by the name of a variable only")
+				syntax.Throw(b.Pos, "a RegisterParam in a comparison: the compiler finds it only by the name of a variable")
 			}
 		case *syntax.Binary:
 			if b.Op == "+" || b.Op == "-" {
@@ -307,8 +307,8 @@ func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 	}
 }
 
-// signedSum refuses a signed sum that stands on one side of an order: the compiler takes an instruction that extends the operands by
-// zeros, and looks through a cast that changes no bit. Under a wider type it takes the right one.
+// signedSum rejects a signed sum on one side of an ordered comparison: the compiler selects an instruction that zero-extends the operands,
+// and ignores a cast that changes no bit. With a wider type it selects the correct one.
 func (u *salu) signedSum(s *lang.Scope, e *syntax.Binary) {
 	if e.Op == "==" || e.Op == "!=" {
 		return
@@ -321,7 +321,7 @@ func (u *salu) signedSum(s *lang.Scope, e *syntax.Binary) {
 	}
 }
 
-// bare is what is under casts that change no bit.
+// bare strips casts that change no bit.
 func bare(s *lang.Scope, e syntax.Expr) syntax.Expr {
 	for {
 		c, ok := e.(*syntax.Cast)
@@ -332,22 +332,22 @@ func bare(s *lang.Scope, e syntax.Expr) syntax.Expr {
 	}
 }
 
-// mostBits the hash unit makes of one input.
+// mostBits is the width of the hash unit's result for one input.
 const mostBits = 52
 
-// widened refuses a wider type of a word or a variable that the hash unit could make: the compiler asks whether it may, and each time
-// it asks it adds the operand to the comparison.
+// widened rejects a wider type of a word or a variable that the hash unit could compute: each time the compiler checks whether it can,
+// it adds the operand to the comparison.
 func (u *salu) widened(s *lang.Scope, c *syntax.Cast) {
 	x := bare(s, c.X)
 	if w := s.Value(c).Type.Width; w <= s.Value(x).Type.Width || w > mostBits {
 		return
 	}
 	if n, ok := x.(*syntax.Name); u.target(s, x) != nil || u.isLocal(s, x) || ok && u.params[n.ID] {
-		syntax.Throw(c.Pos, "a cast of %s to %s in a comparison: the compiler takes it twice; cast to more than %d bits", syntax.Print(x), s.Value(c).Type, mostBits)
+		syntax.Throw(c.Pos, "a cast of %s to %s in a comparison: the compiler adds it twice; cast to more than %d bits", syntax.Print(x), s.Value(c).Type, mostBits)
 	}
 }
 
-// isLocal: a variable of the action, which is a word under another type.
+// isLocal reports a variable of the action, which is a word with another type.
 func (u *salu) isLocal(s *lang.Scope, x syntax.Expr) bool {
 	n, ok := x.(*syntax.Name)
 	if !ok {
@@ -367,7 +367,7 @@ func (u *salu) This(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	if len(e.Args) < 1 || len(e.Args) > 2 {
 		syntax.Throw(e.Pos, "predicate has one or two arguments")
 	}
-	u.output = false // comparisons see memory
+	u.output = false // comparisons read memory
 	defer func() { u.output = true }()
 	var parts []lang.Eval
 	for _, a := range e.Args {
@@ -387,8 +387,8 @@ func (u *salu) This(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	}}
 }
 
-// exact compiles a condition, and counts when an unsigned comparison of a sum or difference would come out differently if the
-// ALU did not wrap: the compiler's own comment says that no instruction is right in all cases.
+// exact compiles a condition, and counts unsigned comparisons of a sum or difference whose result would differ if the
+// ALU did not wrap: a comment in the compiler states that no instruction is right in all cases.
 func (u *salu) exact(s *lang.Scope, e syntax.Expr) lang.Expr {
 	switch e := e.(type) {
 	case *syntax.Unary:

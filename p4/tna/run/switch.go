@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Switch runs one program. It is not safe for concurrent use.
+// Switch runs a program. It is not safe for concurrent use.
 type Switch struct {
 	*lang.Builder
 	Registers []*Register
@@ -15,13 +15,13 @@ type Switch struct {
 	Meters    []*Meter
 	Params    []*Param
 	Filters   []*Lpf
-	Controls  []string // that the program uses, parsers among them
+	Controls  []string // used by the program, including parsers
 	Wraps     []*Wrap
-	Coins     func(random string, width int) uint64 // what Random externs draw; 0 until it is set
-	Sessions  map[uint64]Session                    // of mirrors, by number: the control plane makes them
-	Loops     map[uint16]bool                       // ports whose packets come back to the ingress
-	CPUPort   uint16                                // that packets are copied to for the control plane; 0: there is none, and the copy is lost
-	Learns    []string                              // digests that the program makes, by name
+	Coins     func(random string, width int) uint64 // draws of Random externs; 0 until it is set
+	Sessions  map[uint64]Session                    // of mirrors, by number: created by the control plane
+	Loops     map[uint16]bool                       // ports that loop packets back to the ingress
+	CPUPort   uint16                                // of copies for the control plane; 0: none, and copies are lost
+	Learns    []string                              // names of the program's digests
 
 	target                                           Target
 	ingress, egress                                  *gress
@@ -29,33 +29,33 @@ type Switch struct {
 	egressDrop, egressError, egressTime              int
 	behind                                           map[string]bool // registers and tables of the egress, by path
 	machine                                          *lang.Machine
-	result                                           *Result // of the packet that is under way
+	result                                           *Result // of the current packet
 	time                                             uint64
 	input                                            []byte
 }
 
-// Packet is what arrives at a port.
+// Packet is a packet that arrives at a port.
 type Packet struct {
 	Data []byte
 	Port uint16
-	Time uint64 // ns, of which 48 bits are seen
+	Time uint64 // ns, of which the switch uses 48 bits
 	Queue
 }
 
-// Queue is what the traffic manager says of a packet's way through it.
+// Queue is the traffic manager's result for a packet.
 type Queue struct {
 	Wait         uint64 // ns from enqueue to dequeue
-	Depth, After uint32 // cells when it was enqueued, and when it left
+	Depth, After uint32 // cells at enqueue and at dequeue
 }
 
-// Digest is what went to the control plane: a struct's fields in their order.
+// Digest is a record for the control plane: a struct's fields in their order.
 type Digest struct {
 	Name   string
 	Fields []string // their names
 	Values []uint64
 }
 
-// Value of a field; 0 when there is none of this name.
+// Value of a field; 0 if there is no such field.
 func (d *Digest) Value(field string) uint64 {
 	if i := slices.Index(d.Fields, field); i >= 0 {
 		return d.Values[i]
@@ -63,7 +63,7 @@ func (d *Digest) Value(field string) uint64 {
 	return 0
 }
 
-// Session is where clones go, and how many bytes of them; 0: all.
+// Session is the port of clones, and how many of their bytes are sent; 0: all.
 type Session struct {
 	Port  uint16
 	Bytes int
@@ -76,11 +76,11 @@ type Result struct {
 	Dropped bool
 	ToCPU   bool
 	Passes  int
-	Lost    int      // clones whose session there is not, and copies for the control plane without a port
+	Lost    int      // clones without an existing session, and copies for the control plane without a port
 	Touched int      // executions of register actions
 	Cloned  []uint64 // sessions of its clones
 	Digests []Digest
-	Headers []Header // that the program made
+	Headers []Header // made by the program
 	Copies  []Copy   // its clones, after the egress
 	Escaped int      // clones that did not end with their second pass
 	again   []byte
@@ -92,7 +92,7 @@ type clone struct {
 	front   []byte
 }
 
-// Kind is where a header stands that the program made.
+// Kind is the position of a header that the program made.
 type Kind string
 
 // Kinds of headers.
@@ -103,7 +103,7 @@ const (
 	Added       Kind = "added"       // in the packet that leaves the switch
 )
 
-// Header is one that the program made: no parser has extracted it.
+// Header is a header made by the program: no parser has extracted it.
 type Header struct {
 	Kind    Kind
 	Type    string
@@ -112,15 +112,15 @@ type Header struct {
 	Session uint64 // of a clone
 }
 
-// Copy is a clone that went to its session's port.
+// Copy is a clone that was sent to its session's port.
 type Copy struct {
 	Port    uint16
-	Sent    []byte // to the egress: the header and as much of the packet as the session takes
+	Sent    []byte // to the egress: the header and the part of the packet that the session copies
 	Data    []byte // that left the egress
 	Dropped bool
 }
 
-// header notes what the program made.
+// header records a header that the program made.
 func (r *Result) header(kind Kind, session uint64, made lang.Made) {
 	h := Header{Kind: kind, Type: made.Type.Name, Values: made.Values, Session: session, Fields: make([]string, len(made.Type.Fields))}
 	for i, f := range made.Type.Fields {
@@ -129,10 +129,10 @@ func (r *Result) header(kind Kind, session uint64, made lang.Made) {
 	r.Headers = append(r.Headers, h)
 }
 
-// mostPasses: the model's bound on packets that go round and round.
+// mostPasses is the model's bound on resubmissions.
 const mostPasses = 4
 
-// Process runs a packet through the switch, with its second pass right behind the first. An error is a fault of the program:
+// Process runs a packet through the switch, with its second pass immediately after the first. An error is a fault of the program:
 // a second access to a register, an undefined value that leaves the pipeline.
 func (sw *Switch) Process(p Packet, r *Result) error {
 	if sw.machine == nil {
@@ -152,7 +152,7 @@ func (sw *Switch) Process(p Packet, r *Result) error {
 	return sw.loop(m, p, r)
 }
 
-// through is the ingress, again and again as long as the packet is resubmitted.
+// through runs the ingress, repeatedly while the packet is resubmitted.
 func (sw *Switch) through(m *lang.Machine, p Packet, r *Result) error {
 	for again := []byte(nil); ; {
 		if r.Passes++; r.Passes > mostPasses {
@@ -170,7 +170,7 @@ func (sw *Switch) through(m *lang.Machine, p Packet, r *Result) error {
 	}
 }
 
-// loop sends clones to their ports, and those of a port that loops through the ingress.
+// loop sends clones to their ports, and those of a looping port through the ingress.
 func (sw *Switch) loop(m *lang.Machine, p Packet, r *Result) error {
 	for len(r.clones) > 0 {
 		c := r.clones[0]
@@ -210,7 +210,7 @@ func (sw *Switch) loop(m *lang.Machine, p Packet, r *Result) error {
 	return nil
 }
 
-// pass is one way through the ingress. again is what a resubmitted packet carries.
+// pass is one pass through the ingress. again is the data of a resubmitted packet.
 func (sw *Switch) pass(m *lang.Machine, p Packet, again []byte) error {
 	sw.arrive(p, again)
 	m.Begin(sw.Builder, sw.input)
@@ -222,13 +222,13 @@ func (sw *Switch) pass(m *lang.Machine, p Packet, again []byte) error {
 	m.Rest()
 	for _, slot := range []int{sw.drop, sw.port, sw.cpu, sw.bypass} {
 		if m.Cells[slot].Undef != 0 && m.Fault == nil {
-			return fmt.Errorf("where the packet goes is undefined")
+			return fmt.Errorf("the egress port of the packet is undefined")
 		}
 	}
 	return m.Fault
 }
 
-// arrive writes intrinsic metadata, what stands behind them, and the packet.
+// arrive writes intrinsic metadata, the data that follows, and the packet.
 func (sw *Switch) arrive(p Packet, again []byte) {
 	first := uint64(p.Port&0x1ff)<<48 | p.Time&lang.Mask(48)
 	if again != nil {
@@ -242,7 +242,7 @@ func (sw *Switch) arrive(p Packet, again []byte) {
 	sw.input = append(in, p.Data...)
 }
 
-// leave is what the traffic manager and the egress make of a packet.
+// leave applies the traffic manager and the egress to a packet.
 func (sw *Switch) leave(m *lang.Machine, q Queue, r *Result) error {
 	if m.Cells[sw.cpu].Val != 0 && m.Cells[sw.drop].Val&2 == 0 {
 		r.ToCPU = sw.CPUPort != 0
@@ -266,7 +266,7 @@ func (sw *Switch) leave(m *lang.Machine, q Queue, r *Result) error {
 	return sw.out(m, q, r)
 }
 
-// out is the egress pipeline. Queues keep time in ns as the intrinsic metadata have room for it.
+// out is the egress pipeline. Times in queues are ns, in the width of the intrinsic metadata.
 func (sw *Switch) out(m *lang.Machine, q Queue, r *Result) error {
 	in := make([]byte, 0, len(m.Out)+64)
 	var w lang.BitWriter
@@ -306,7 +306,7 @@ func (sw *Switch) out(m *lang.Machine, q Queue, r *Result) error {
 	return m.Fault
 }
 
-// Arrays are all that keep something from packet to packet: registers and filters.
+// Arrays are the arrays with state across packets: registers and filters.
 func (sw *Switch) Arrays() []*Register {
 	all := sw.Registers[:len(sw.Registers):len(sw.Registers)]
 	for _, f := range sw.Filters {
@@ -325,7 +325,7 @@ func (sw *Switch) Register(name string) *Register {
 	return nil
 }
 
-// Full is the name of a register or table by its path, with the half of the pipeline that it is in.
+// Full is the full name of a register or table: its path with its half of the pipeline.
 func (sw *Switch) Full(path string) string {
 	if sw.behind[path] {
 		return "Egress." + path
@@ -343,7 +343,7 @@ func (sw *Switch) Table(name string) *lang.Table {
 	return nil
 }
 
-// What a program's tables are made of.
+// The parts of a program's tables.
 type (
 	Table    = lang.Table
 	Row      = lang.Row

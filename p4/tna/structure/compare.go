@@ -19,7 +19,7 @@ const (
 	Missing   = "missing"   // on Side
 	Width     = "width"     // Source: bits of the host and of the switch
 	Entries   = "entries"   // likewise
-	Initial   = "initial"   // Source: what the switch begins with; the host begins with 0
+	Initial   = "initial"   // Source: initial value on the switch; on the host it is 0
 	Order     = "order"     // Source: a register that the switch reaches before, and the host has in a later stage
 	Condition = "condition" // only Side's condition depends on Source
 	Index     = "index"
@@ -28,7 +28,7 @@ const (
 	Uneven    = "uneven" // Source: an action, and what the index of the register's other actions depends on
 )
 
-// Difference is one that a comparison has found.
+// Difference is a difference found by a comparison.
 type Difference struct {
 	Register string `json:"register"`
 	Facet    string `json:"facet"`
@@ -41,7 +41,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s %s %s %s", d.Register, d.Facet, d.Side, d.Source)
 }
 
-// Compare a twin with the bytecode.
+// Compare compares a twin with its bytecode.
 func Compare(host []pisa.Touch, twin []Touch) []Difference {
 	c := comparison{stages: map[string]int{}}
 	for _, h := range host {
@@ -98,8 +98,8 @@ func (c *comparison) one(h pisa.Touch, t Touch) {
 	for _, which := range t.Uneven {
 		c.add(h.Array, Uneven, Switch, which)
 	}
-	// What decides whether there is an access decides index and value, too: of a source that is in one side's condition alone it is said
-	// when the other side's index or value has it.
+	// The condition of an access also affects index and value: a source that is in one side's condition alone is reported if the
+	// other side's index or value has it.
 	c.sources(h.Array, Condition, hostSources(h.Condition), t.Condition, nil)
 	said := slices.Clone(c.found)
 	c.sources(h.Array, Index, hostSources(h.Index), t.Index, said)
@@ -124,7 +124,7 @@ func (c *comparison) sources(register, facet string, host, twin []string, said [
 	}
 }
 
-// hostSources are the bytecode's sources by the names of both.
+// hostSources are the bytecode's sources by the names that both sides use.
 func hostSources(of []string) []string {
 	var out []string
 	for _, name := range of {

@@ -1,5 +1,5 @@
-// Package structure extracts from a twin's P4 text what it does with every register: in which order they are reached, which conditions lead
-// there, and what index and written value are calculated from. It compares that with what loader/pisa has found in the bytecode, where every
+// Package structure extracts from a twin's P4 text how it uses each register: the order in which packets reach them, the conditions of
+// an access, and the inputs of index and written value. It compares that with what loader/pisa found in the bytecode, where each
 // array has the same name.
 //
 // Both sides are read by the same rules, all packets at once:
@@ -10,5 +10,5 @@
 //   - Sources have the names of the packet header vector (bpf/include/phv.h); the switch's headers and intrinsic metadata are renamed to them
 //     (sources.go).
 //
-// What it does not see is how a value is calculated: constants, operators, order of entries. Those are for the packets of tests/twins.
+// It does not compare how a value is calculated: constants, operators, order of entries. tests/twins covers these with packets.
 package structure

@@ -19,10 +19,10 @@ func (p place) parent() (place, bool) {
 	return p[:i], true
 }
 
-// env is what the variables depend on. What is assigned to a whole holds for its parts until they are assigned.
+// env maps variables to what they depend on. An assignment to a whole applies to its parts until they are assigned.
 type env map[place]set
 
-// assigned is what a place depends on; no: nothing was assigned to it.
+// assigned is what a place depends on; ok is false if nothing was assigned to it.
 func (e env) assigned(p place) (s set, ok bool) {
 	for q := p; ; {
 		if s, ok = e[q]; ok {
@@ -69,7 +69,7 @@ func (w *walker) read(p place) set {
 	return s
 }
 
-// first is what a place holds before anything is assigned to it.
+// first is the content of a place before any assignment.
 func (w *walker) first(p place) set {
 	root, path, _ := strings.Cut(string(p), ".")
 	half, what, is := strings.Cut(root, "/")
@@ -101,7 +101,7 @@ func (w *walker) flagBits(mask uint64) (s set) {
 	return s
 }
 
-// fork runs alternatives of which one happens to a packet, and merges what they have assigned: that depends on what decides, too.
+// fork runs alternatives of which a packet takes one, and merges their assignments, which also depend on the decision.
 func (w *walker) fork(decides set, alternatives ...func()) {
 	before, guard, passed, found := w.env, w.guard, w.passed, w.found
 	all := maps.Clone(passed)

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// expr is what an expression depends on. Calls in it take place.
+// expr is what an expression depends on. Calls in it are executed.
 func (s *scope) expr(e syntax.Expr) set {
 	if p, sliced, ok := s.place(e); ok {
 		if bits, ok := s.flagSlice(p, e, sliced); ok {
@@ -69,7 +69,7 @@ func (s *scope) binary(e *syntax.Binary) set {
 	return s.expr(e.X).or(s.expr(e.Y))
 }
 
-// member is a field of what is no variable: a lookahead, an enum.
+// member is a field of something other than a variable: a lookahead, an enum.
 func (s *scope) member(e *syntax.Field) set {
 	if call, ok := e.X.(*syntax.Call); ok {
 		return s.call(call)
@@ -111,10 +111,10 @@ func (s *scope) header(e *syntax.Call, p place, method string) set {
 			return s.w.names.of(passSource)
 		}
 		if up, ok := p.parent(); ok && p == up.field("bridged") {
-			return set{} // every packet of the egress has it but those that this very egress has made
+			return set{} // every packet of the egress has it, except those that this egress made
 		}
 		return s.w.names.of(kindSource)
-	case "lookahead": // ports are all that is looked at before it is extracted
+	case "lookahead": // before extraction, only ports are looked at
 		return s.w.names.of(portsSource)
 	case "setValid", "setInvalid":
 		return set{}
@@ -154,7 +154,7 @@ func (s *scope) methodOf(e *syntax.Call, object, name string) set {
 	return set{}
 }
 
-// direct is an access without a RegisterAction. Of a low-pass filter: the sum so far moves towards the value, with the time.
+// direct is an access without a RegisterAction. A low-pass filter's sum approaches the value over time.
 func (s *scope) direct(e *syntax.Call, r *register, method string) set {
 	own := s.w.names.of(r.name)
 	if !r.filter {

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// ListOf a twin is what it and its bytecode differ in by design.
+// ListOf is the list of a twin's intended differences from its bytecode.
 func ListOf(t *twin.Twin) (*List, error) { return ReadList(p4.Sources, t.Name) }
 
 // OfTwin is the structure of a twin's program in a form.
@@ -32,7 +32,7 @@ func OfTwin(t *twin.Twin, target run.Target, form twin.Form) ([]Touch, error) {
 	return touches, nil
 }
 
-// WindowOf a twin is the table that says which bank packets count into; nothing: it has none.
+// WindowOf is the table that selects the bank that packets count into; "" if the twin has none.
 func WindowOf(t *twin.Twin) string {
 	if t.Window == nil {
 		return ""

@@ -11,12 +11,12 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa"
 )
 
-// List is what a twin and its bytecode differ in by design: p4/NAME/structure.txt. A paragraph begins with its reason, in lines that begin
+// List is the list of intended differences between a twin and its bytecode: p4/NAME/structure.txt. A paragraph starts with its reason, in lines that start
 // with #, and has lines of the form
 //
 //	REGISTER[,REGISTER...] FACET SIDE SOURCE[,SOURCE...]
 //
-// where REGISTER may be a pattern of package path. Every register that is named or met differs so in some form. A line
+// where REGISTER may be a pattern of package path. Each named or matched register differs so in some form. A line
 //
 //	rename SIDE SOURCE = SOURCE
 //
@@ -36,7 +36,7 @@ type entry struct {
 	reason                string
 }
 
-// ListFile is what the list is called in a twin's folder.
+// ListFile is the name of the list in a twin's folder.
 const ListFile = "structure.txt"
 
 // ReadList reads a twin's list; a twin without one has no differences.
@@ -74,7 +74,7 @@ func ReadList(files fs.FS, twin string) (*List, error) {
 	return l, lines.Err()
 }
 
-// newEntries are those of a line, one a pattern.
+// newEntries are the entries of a line, one per pattern.
 func newEntries(text, reason string, line int) (list []*entry, err error) {
 	fields := strings.SplitN(text, " ", 4)
 	switch {
@@ -94,7 +94,7 @@ func newEntries(text, reason string, line int) (list []*entry, err error) {
 	return list, nil
 }
 
-// Reason for a difference; no: it is not on the list.
+// Reason for a difference; ok is false if it is not on the list.
 func (l *List) Reason(d Difference) (string, bool) {
 	reason, listed := "", false
 	for _, e := range l.entries {
@@ -106,7 +106,7 @@ func (l *List) Reason(d Difference) (string, bool) {
 	return reason, listed
 }
 
-// Unused are the differences on the list that no comparison has found, of registers that were compared.
+// Unused are the listed differences that no comparison has found, of compared registers.
 func (l *List) Unused() (out []string) {
 	for _, e := range l.entries {
 		met := false
@@ -129,7 +129,7 @@ func (l *List) Unused() (out []string) {
 	return out
 }
 
-// Differences of a twin and its bytecode by the list's names, those on the list among them.
+// Differences between a twin and its bytecode, by the list's names, including those on the list.
 func (l *List) Differences(host []pisa.Touch, twin []Touch) []Difference {
 	host, twin = slices.Clone(host), slices.Clone(twin)
 	for i := range host {

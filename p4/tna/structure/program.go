@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// Touch is what a program does with the registers of one name: exclusive instances of it count as one.
+// Touch is how a program uses the registers of one name: exclusive instances count as one.
 type Touch struct {
 	Register  string   `json:"register"`
 	WidthBits int      `json:"width_bits"`
@@ -20,10 +20,10 @@ type Touch struct {
 	Written   []string `json:"written"`   // what is written depends on
 	Before    []string `json:"before"`    // registers that some packet reaches before it
 	Unused    []string `json:"unused"`    // RegisterActions that no packet reaches
-	Uneven    []string `json:"uneven"`    // "ACTION SOURCE": what the index of other actions depends on and that of this one does not
+	Uneven    []string `json:"uneven"`    // "ACTION SOURCE": a source of the index of other actions, but not of this one's
 }
 
-// Of a program are its registers in the order in which packets reach them; window is the table that says which bank they count into.
+// Of returns a program's registers in the order in which packets reach them; window is the table that selects the bank.
 func Of(p *syntax.Program, window string) (_ []Touch, err error) {
 	defer syntax.Catch(&err)
 	w := newWalker(p, window)
@@ -37,7 +37,7 @@ func Of(p *syntax.Program, window string) (_ []Touch, err error) {
 	return out, nil
 }
 
-// found is a register that was reached, by what was read since the last fork.
+// found is a register that was reached, with what was read since the last fork.
 type found struct {
 	register  *register
 	instances map[string]uint64 // entries by path
@@ -85,7 +85,7 @@ func (f *found) touch(w *walker) Touch {
 	return t
 }
 
-// with is what two alternatives do, or two statements.
+// with combines two alternatives, or two statements.
 func (f *found) with(o *found) *found {
 	out := &found{register: f.register, instances: maps.Clone(f.instances), actions: slices.Clone(f.actions), before: maps.Clone(f.before),
 		condition: f.condition.or(o.condition), index: f.index.or(o.index), written: f.written.or(o.written), writing: f.writing.or(o.writing),
@@ -116,8 +116,8 @@ func (r reached) add(o reached) {
 	}
 }
 
-// either is what alternatives reach of which one happens. Where each of them reaches an instance of its own of one register, what decides
-// is a part of the index: on Tofino 2 two registers hold what is one array elsewhere.
+// either is what alternatives reach, of which a packet takes one. If each reaches an instance of its own of one register, the decision
+// is part of the index: on Tofino 2 two registers hold what is one array elsewhere.
 func either(decides set, all []reached) reached {
 	out := reached{}
 	for _, r := range all {
@@ -153,7 +153,7 @@ func split(name string, all []reached) bool {
 	return len(all) > 1
 }
 
-// walker goes through a program once, all packets together.
+// walker traverses a program once, for all packets together.
 type walker struct {
 	names    names
 	window   string
@@ -166,7 +166,7 @@ type walker struct {
 
 	env     env
 	guard   set
-	passed  map[string]bool // registers that lie behind
+	passed  map[string]bool // registers that were passed
 	found   reached
 	order   []string
 	running *execution // nil: outside of RegisterActions
@@ -205,15 +205,15 @@ func (w *walker) part(n int) *syntax.Control {
 			return w.controls[name.ID]
 		}
 	}
-	syntax.Throw(w.pipe.Args[n].At(), "a parser or control is wanted here")
+	syntax.Throw(w.pipe.Args[n].At(), "a parser or control is expected here")
 	return nil
 }
 
-// gress reads a parser and the control behind it. Places of both are called by the half and what they are: the parts name them as they like.
+// gress reads a parser and the control after it. Places of both are named by the half and their role, since each part uses names of its own.
 func (w *walker) gress(half string, first int) {
 	parser, control := w.part(first), w.part(first+1)
 	in := w.inside(half, parser, 1)
-	for range 2 { // states may stand in any order
+	for range 2 { // states may be in any order
 		for _, st := range parser.States {
 			w.guard = w.names.of(kindSource)
 			for _, s := range st.Stmts {
@@ -243,7 +243,7 @@ func (w *walker) inside(half string, c *syntax.Control, first int) *scope {
 	return s
 }
 
-// bridge: the egress finds in front of a packet what the ingress has put there.
+// bridge: the egress parses in front of a packet what the ingress has put there.
 func (w *walker) bridge() {
 	const from, to = "Ingress/headers.bridged", "Egress/headers.bridged"
 	for p, s := range w.env {
@@ -253,7 +253,7 @@ func (w *walker) bridge() {
 	}
 }
 
-// reach notes an access.
+// reach records an access.
 func (w *walker) reach(r *register, action string, index set) *found {
 	f := &found{register: r, instances: map[string]uint64{r.path: r.entries}, actions: []string{action}, indices: map[string]set{action: index}, before: map[string]bool{}, index: index}
 	if !slices.Contains(w.order, r.name) {

@@ -14,7 +14,7 @@ type scope struct {
 	path  string
 }
 
-// constant is an argument that a control was built with.
+// constant is an argument of a control's constructor.
 type constant uint64
 
 type (
@@ -40,7 +40,7 @@ type (
 		entries    uint64
 		initial    []uint64
 		filter     bool
-		actions    []string // that are declared for it
+		actions    []string // declared for it
 	}
 	method struct {
 		name string
@@ -48,8 +48,8 @@ type (
 		decl *syntax.Instance
 		in   *scope
 	}
-	hash struct{ row int } // -1: no hash, but the bits as they are
-	// source is an extern whose results depend on their arguments and on this; nothing: on the arguments alone.
+	hash struct{ row int } // -1: not a hash but the plain bits
+	// source is an extern whose results depend on their arguments and on this name; "": only on the arguments.
 	source struct{ name string }
 )
 
@@ -131,7 +131,7 @@ func (s *scope) instance(i *syntax.Instance) any {
 	return nil
 }
 
-// polynomials of the rows, as p4/include/hashing.p4 has them; tests compare those with the loader's.
+// polynomials of the rows, as in p4/include/hashing.p4; a test compares them with the loader's.
 var polynomials = []uint64{0x04C11DB7, 0x1EDC6F41, 0x741B8CD7, 0x814141AB}
 
 func (s *scope) hash(i *syntax.Instance) *hash {

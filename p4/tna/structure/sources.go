@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Sources that the vector has no word of, or several.
+// Sources without a word in the vector, or with several.
 const (
 	kindSource   = "kind"   // which headers there are: valid, family
 	lengthSource = "length" // len, payload: on the switch calculated from the headers' own lengths
@@ -21,14 +21,14 @@ const (
 	tablePrefix  = "table "
 )
 
-// hostNames are sources of the bytecode by another name; nothing: left out.
+// hostNames are sources of the bytecode with another name here; "": left out.
 var hostNames = map[string]string{
 	"valid": kindSource, "family": kindSource, "len": lengthSource, "payload": lengthSource, "coin": randomSource,
 	"sport": portsSource, "dport": portsSource, "enqueued": queueSource,
 	"segs":    "", // a switch sees single packets
 	"ep_src":  "", // made of the flow on first use, and of it alone
 	"ep_dst":  "", // likewise
-	"needs":   "", // what this chain asks the parser for
+	"needs":   "", // what this chain requests from the parser
 	"verdict": "", // of enforcers before this one: the switch has none
 }
 
@@ -46,7 +46,7 @@ var metadataNames = map[string]string{
 	"egress_port": "ifindex",
 }
 
-// hostSource is the name that a source of the bytecode has here; nothing: it is left out.
+// hostSource is the name here of a source of the bytecode; "": left out.
 func hostSource(name string) string {
 	if to, ok := hostNames[name]; ok {
 		return to
@@ -54,7 +54,7 @@ func hostSource(name string) string {
 	return name
 }
 
-// headerSource is what a field of a header is, by its path below the headers.
+// headerSource is the source of a header's field, by its path below the headers.
 func headerSource(path string) string {
 	if to, ok := headerNames[path]; ok {
 		return to

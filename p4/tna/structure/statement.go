@@ -68,7 +68,7 @@ func (s *scope) assignment(st *syntax.Assign) {
 	s.w.running.store(to, of)
 }
 
-// isStruct says whether fields of a place were assigned.
+// isStruct reports whether fields of a place were assigned.
 func (w *walker) isStruct(p place) bool {
 	for q := range w.env {
 		if up, ok := q.parent(); ok && up == p {
@@ -78,7 +78,7 @@ func (w *walker) isStruct(p place) bool {
 	return false
 }
 
-// parserStatement: a parser's states are all read, in the order of the text. What one assigns may be assigned by another one.
+// parserStatement reads all states of a parser, in the order of the text. One may assign what another assigns.
 func (s *scope) parserStatement(st syntax.Stmt) {
 	a, ok := st.(*syntax.Assign)
 	if !ok {
@@ -133,14 +133,14 @@ func (a *action) run(params []set) {
 	in.block(a.decl.Body)
 }
 
-// execution of a RegisterAction that is being read.
+// execution of a RegisterAction being read.
 type execution struct {
 	memory  place
 	writes  bool
 	written set
 }
 
-// store notes what the memory gets.
+// store records what is written to memory.
 func (x *execution) store(p place, of set) {
 	if x == nil {
 		return
@@ -150,7 +150,7 @@ func (x *execution) store(p place, of set) {
 	}
 }
 
-// execute a RegisterAction: an access, and what it hands out.
+// execute a RegisterAction: an access, and its output.
 func (m *method) execute(index set) set {
 	w := m.in.w
 	r := w.reach(m.of, m.name, index)

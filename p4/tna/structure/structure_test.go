@@ -11,8 +11,8 @@ import (
 	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
-// TestTwins compares every twin in every form, for both chips, with its bytecode. What differs stands in the twin's structure.txt with its
-// reason, and nothing stands there that does not differ. Forms of which others have all parts are compared in lab/twins.
+// TestTwins compares every twin in every form, for both chips, with its bytecode. Each difference is in the twin's structure.txt with its
+// reason, and nothing else is. Forms of which others have all parts are compared in lab/twins.
 func TestTwins(t *testing.T) {
 	for _, tw := range twin.All() {
 		t.Run(tw.Name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func actionOf(c *syntax.Call) string {
 	return ""
 }
 
-// data is what an action's parameters are a source of: what the control plane writes.
+// data is the source of an action's parameters: what the control plane writes.
 func (t *table) data(fixed bool) set {
 	name := t.in.path + t.decl.Name
 	switch {
@@ -73,7 +73,7 @@ func (t *table) data(fixed bool) set {
 	return t.in.w.names.of(tablePrefix + t.decl.Name)
 }
 
-// reached are the entries up to the first one that fits every key, and whether there is such a one.
+// reached are the entries up to the first that matches every key; always reports whether there is one.
 func (t *table) reached() (entries []*syntax.Entry, always bool) {
 	for i, e := range t.decl.Entries {
 		looks := false
@@ -88,7 +88,7 @@ func (t *table) reached() (entries []*syntax.Entry, always bool) {
 	return t.decl.Entries, false
 }
 
-// decides is what the parts of the key depend on that entries look at; all of it where the control plane writes them.
+// decides is what the parts of the key that entries look at depend on; all of the key if the control plane writes the entries.
 func (t *table) decides(entries []*syntax.Entry) (of set) {
 	for i, k := range t.decl.Keys {
 		if !t.decl.ConstEntries {
@@ -114,7 +114,7 @@ func (t *table) decides(entries []*syntax.Entry) (of set) {
 	return of
 }
 
-// maskOf an entry's part: the bits that have to be alike, and whether there are any.
+// maskOf returns the bits of an entry's part that must match; ok is false if there are none.
 func (t *table) maskOf(e syntax.Expr) (uint64, bool) {
 	switch e := e.(type) {
 	case *syntax.Any:

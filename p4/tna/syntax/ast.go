@@ -97,7 +97,7 @@ type (
 		Pos
 		L, R Expr
 	}
-	// Do is a call that stands alone.
+	// Do is a call as a statement.
 	Do struct {
 		Pos
 		Call *Call
@@ -120,7 +120,7 @@ type (
 		X     Expr
 		Cases []*Labelled
 	}
-	// Labelled is a block behind one label or more; the label of what is left is nil.
+	// Labelled is a block with one label or more; the label of `default` is nil.
 	Labelled struct {
 		Pos
 		Labels []*Name
@@ -199,7 +199,7 @@ type (
 		Keys   []Expr
 		Action *Call
 	}
-	// Table is a table. ConstEntries: the control plane cannot change its entries.
+	// Table is a table. ConstEntries: the control plane cannot change them.
 	Table struct {
 		Pos
 		Name         string
@@ -231,7 +231,7 @@ type (
 		Stmts []Stmt
 		Next  *Transition
 	}
-	// Transition goes to one state, or selects.
+	// Transition is to one state, or a select.
 	Transition struct {
 		Pos
 		To    string

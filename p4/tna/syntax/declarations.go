@@ -20,7 +20,7 @@ func Parse(src Source) (program *Program, err error) {
 	return program, nil
 }
 
-// notes are the annotations in front of a declaration: hints to the compiler, but for one.
+// notes are the annotations before a declaration: hints to the compiler, with one exception.
 type notes struct{ noShare []string }
 
 func (g *grammar) notes() (n notes) {
@@ -193,7 +193,7 @@ func (g *grammar) member(c *Control) {
 	}
 }
 
-// variableOrInstance tells `bit<1> x = 0;` from `Control(args) name;`.
+// variableOrInstance distinguishes `bit<1> x = 0;` from `Control(args) name;`.
 func (g *grammar) variableOrInstance() Decl {
 	at, typ := g.peek().Pos, g.typeName()
 	if g.peek().is("(") {

@@ -1,3 +1,3 @@
-// Package syntax reads the P4-16 that the twins are written in: preprocessor, tokens, grammar. What it does not know is an
-// error with file and line, never skipped. Types and meaning are package run's.
+// Package syntax parses the P4-16 that the twins use: preprocessor, tokens, grammar. Anything unknown is an
+// error with file and line, never skipped. Package run checks types and gives the meaning.
 package syntax

@@ -5,7 +5,7 @@ type grammar struct {
 	tokens []token
 	at     int
 	end    Pos
-	types  map[string]bool // names that were declared as types: what a cast and a declaration begin with
+	types  map[string]bool // names declared as types: a cast or a declaration starts with one
 }
 
 var endToken = token{kind: kindEnd}
@@ -38,7 +38,7 @@ func (g *grammar) found(text string) bool {
 func (g *grammar) want(text string) Pos {
 	t := g.peek()
 	if !g.found(text) {
-		Throw(t.Pos, "%s where `%s` is wanted", t, text)
+		Throw(t.Pos, "%s where `%s` is expected", t, text)
 	}
 	return t.Pos
 }
@@ -46,7 +46,7 @@ func (g *grammar) want(text string) Pos {
 func (g *grammar) name() *Name {
 	t := g.next()
 	if t.kind != kindName {
-		Throw(t.Pos, "%s where a name is wanted", t)
+		Throw(t.Pos, "%s where a name is expected", t)
 	}
 	return &Name{Pos: t.Pos, ID: t.text}
 }
@@ -158,11 +158,11 @@ func (g *grammar) primary() Expr {
 	case t.kind == kindName:
 		return &Name{Pos: t.Pos, ID: t.text}
 	}
-	Throw(t.Pos, "%s where an expression is wanted", t)
+	Throw(t.Pos, "%s where an expression is expected", t)
 	return nil
 }
 
-// list reads up to a closing mark; a comma may stand before it.
+// list parses up to a closing mark; a trailing comma is allowed.
 func (g *grammar) list(end string, one func() Expr) []Expr {
 	var all []Expr
 	for !g.found(end) {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Source is a program's text: where it is, what the compiler defines, and what <...> includes are.
+// Source is a program's text: its location, the compiler's definitions, and the contents of <...> includes.
 type Source struct {
 	Files   fs.FS
-	Top     string            // the file to begin with
+	Top     string            // first file
 	Define  map[string]string // as -D NAME=VALUE
 	Library map[string]string // <name> -> text
 }
@@ -31,7 +31,7 @@ type preprocessor struct {
 	depth  int
 }
 
-// condition is an #if: whether its text counts, and whether a branch did already.
+// condition is an #if: whether its text is active, and whether a branch already was.
 type condition struct {
 	Pos
 	on, done, outer bool
@@ -250,7 +250,7 @@ func truth(b bool) int64 {
 
 func name(rest []token, at Pos) string {
 	if len(rest) != 1 || rest[0].kind != kindName {
-		Throw(at, "one name is wanted here")
+		Throw(at, "one name is expected here")
 	}
 	return rest[0].text
 }
@@ -269,7 +269,7 @@ func (p *preprocessor) include(file string, rest []token, at Pos) {
 		return
 	}
 	if len(rest) < 3 || !rest[0].is("<") || !rest[len(rest)-1].is(">") {
-		Throw(at, `#include wants "file" or <file>`)
+		Throw(at, `#include requires "file" or <file>`)
 	}
 	name := strings.ReplaceAll(words(rest[1:len(rest)-1]), " ", "")
 	text, ok := p.src.Library[name]
@@ -283,7 +283,7 @@ func (p *preprocessor) include(file string, rest []token, at Pos) {
 
 func (p *preprocessor) define(rest []token, at Pos) {
 	if len(rest) == 0 || rest[0].kind != kindName {
-		Throw(at, "#define wants a name")
+		Throw(at, "#define requires a name")
 	}
 	m := &macro{body: rest[1:]}
 	if len(rest) > 1 && rest[1].is("(") && !rest[1].spaced {
@@ -310,10 +310,10 @@ func parameters(rest []token, at Pos) (params []string, body []token) {
 	return nil, nil
 }
 
-// expand replaces macros until none is left. A macro does not call itself.
+// expand expands macros until none is left. A macro is not expanded within itself.
 func (p *preprocessor) expand(in []token) []token { return p.expandTo(nil, in) }
 
-// expandTo appends what in expands to. What a macro wrote is looked at before what stands after its use, and together with that only where its
+// expandTo appends the expansion of in. A macro's expansion is scanned before what follows its use, and together with it only if its
 // last name takes its arguments from there.
 func (p *preprocessor) expandTo(out, in []token) []token {
 	var after [][]token // innermost last
@@ -352,7 +352,7 @@ func (p *preprocessor) expandTo(out, in []token) []token {
 	}
 }
 
-// called says whether it is known what follows the name of a macro: something else than arguments, or all of them.
+// called reports whether it is known what follows the name of a macro: something other than arguments, or all of them.
 func called(rest []token) bool {
 	if len(rest) == 0 {
 		return false
@@ -371,7 +371,7 @@ func called(rest []token) bool {
 	return false
 }
 
-// moved puts what a macro wrote to where it was used.
+// moved sets the position of a macro's tokens to its use.
 func moved(body []token, use token) []token {
 	out := slices.Clone(body)
 	for i := range out {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Print writes an expression in one fixed way: two that print alike are the same.
+// Print writes an expression in canonical form: equal expressions print alike.
 func Print(e Expr) string {
 	switch e := e.(type) {
 	case *Name:

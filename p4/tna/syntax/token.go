@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Pos is where something stands; what a macro wrote stands where the macro was used.
+// Pos is a position in the text; tokens from a macro have the position of its use.
 type Pos struct {
 	File string
 	Line int
@@ -14,10 +14,10 @@ type Pos struct {
 
 func (p Pos) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// At makes Pos, and every node that embeds it, say where it stands.
+// At gives Pos, and every node that embeds it, a position.
 func (p Pos) At() Pos { return p }
 
-// Error is what is wrong, and where.
+// Error is an error with its position.
 type Error struct {
 	Pos
 	Msg string
@@ -30,7 +30,7 @@ func Errorf(at Pos, format string, args ...any) error {
 	return &Error{Pos: at, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Throw panics with an Error; Catch turns it into the result of a function. Grammar and checks are deep recursions, and
+// Throw panics with an Error; Catch turns it into the result of a function. Grammar and checks are deeply recursive, and
 // the first error ends them.
 func Throw(at Pos, format string, args ...any) { panic(Errorf(at, format, args...)) }
 
@@ -60,8 +60,8 @@ type token struct {
 	kind   kind
 	text   string
 	first  bool     // on its line
-	spaced bool     // something stands between it and the token before it
-	hidden []string // macros that it came out of, and that it does not call again
+	spaced bool     // not directly after the token before it
+	hidden []string // macros that it was expanded from, and that are not expanded in it again
 }
 
 func (t *token) is(text string) bool { return t.kind == kindMark && t.text == text }
@@ -73,11 +73,11 @@ func (t *token) String() string {
 	return "`" + t.text + "`"
 }
 
-// marks, longest first. Two > are one shift only where an expression stands: the grammar joins them.
+// marks, longest first. Two > are a shift only within an expression: the grammar joins them.
 var marks = []string{"&&&", "|+|", "|-|", "##", "<<", "<=", ">=", "==", "!=", "&&", "||", "++", "..",
 	"{", "}", "(", ")", "[", "]", "<", ">", ";", ":", ",", ".", "=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "?", "@", "#"}
 
-// lexer cuts one file into tokens.
+// lexer splits a file into tokens.
 type lexer struct {
 	file, text string
 	at, line   int
@@ -85,7 +85,7 @@ type lexer struct {
 	spaced     bool
 }
 
-// bytesOfToken of a program, with blanks and comments: fewer than most have.
+// bytesOfToken is a lower bound of a program's average bytes per token, with blanks and comments.
 const bytesOfToken = 6
 
 func lex(file, text string) []token {
@@ -100,7 +100,7 @@ func lex(file, text string) []token {
 	return all
 }
 
-// skip passes over blanks, comments and joined lines.
+// skip skips blanks, comments and joined lines.
 func (l *lexer) skip() {
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]

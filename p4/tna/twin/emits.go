@@ -14,52 +14,52 @@ import (
 )
 
 // Emit is a header that a twin makes: in front of the packet for its egress, in front of a clone, or for another pass. A test compares
-// every field of every one with what Want makes of the host's side; a header that no Emit names fails it.
+// every field with what Want computes from the host's side; a header that no Emit names is an error.
 type Emit struct {
 	Header string // its type
-	// Want is what the fields hold, by name, in the header that this packet gets; nil: it gets none.
+	// Want computes the fields of the header of this packet, by name; nil: it has none.
 	Want func(s *Seen) Fields
-	// View takes out of the twin's fields what nobody reads, or makes of them what the next pass makes; nil: they are compared as they are.
+	// View removes fields that nothing reads, or replaces them by what the next pass computes from them; nil: compared unchanged.
 	View func(want, twin Fields)
 }
 
 // Fields of a header.
 type Fields map[string]uint64
 
-// Seen is one packet as the host knows it, after all that its programs did.
+// Seen is a packet on the host's side, after its programs have run.
 type Seen struct {
 	Values    algo.Values
 	Packet    packet.Packet // as userspace decodes it
-	Given     bool          // to the host: the twin alone gets what the host reads and the twin does not
-	PHV       maps.PHV      // as the programs left it; of a packet that was not given all zeros
-	Records   [][]byte      // that went into the ring of Reports
+	Given     bool          // to the host; the twin alone receives what the host reads and the twin does not
+	PHV       maps.PHV      // after the programs; all zeros for a packet that was not given
+	Records   [][]byte      // written to the ring of Reports
 	Arrived   uint64        // at the switch, ns
-	Pipe      uint64        // that it came in by
+	Pipe      uint64        // of its ingress port
 	Unclaimed bool          // forwarding has no entry for it
-	// Word is an element of an array of the host, now; Before is the one that Remember asked for. Constant is a constant of the programs.
+	// Word is the current element of an array of the host; Before is its value that Remember requested. Constant is a constant of the programs.
 	Word     func(array string, i int) (uint64, error)
 	Read     func(array string, i int, v any) error    // an element that is no word
-	Entry    func(table string, i int) (uint64, error) // of a table that stays as it is
+	Entry    func(table string, i int) (uint64, error) // of a table that does not change
 	Before   func(array string, i int) uint64
 	Constant func(name string) uint64
-	Err      error // the first error of what Want asked
+	Err      error // first error of Want's reads
 }
 
-// At is Word; an error is kept.
+// At is Word with the error stored in Err.
 func (s *Seen) At(array string, i int) uint64 {
 	v, err := s.Word(array, i)
 	s.keep(array, i, err)
 	return v
 }
 
-// In is Entry; an error is kept.
+// In is Entry with the error stored in Err.
 func (s *Seen) In(table string, i int) uint64 {
 	v, err := s.Entry(table, i)
 	s.keep(table, i, err)
 	return v
 }
 
-// Get is Read; an error is kept.
+// Get is Read with the error stored in Err.
 func (s *Seen) Get(array string, i int, v any) { s.keep(array, i, s.Read(array, i, v)) }
 
 func (s *Seen) keep(array string, i int, err error) {
@@ -68,7 +68,7 @@ func (s *Seen) keep(array string, i int, err error) {
 	}
 }
 
-// Session is the mirror session of the pipe that the packet came in by.
+// Session is the mirror session of the packet's ingress pipe.
 func (s *Seen) Session() uint64 { return s.Pipe + 1 }
 
 // Flag is 1 or 0.
@@ -79,7 +79,7 @@ func Flag(yes bool) uint64 {
 	return 0
 }
 
-// Ordered are the fields in the order of a header; an error when one is missing, or not of the header.
+// Ordered are the fields in the order of a header; an error if one is missing, or not in the header.
 func (f Fields) Ordered(h *run.Header) ([]uint64, error) {
 	all := make([]uint64, len(h.Fields))
 	for i, name := range h.Fields {
@@ -106,7 +106,7 @@ var rows = func() (tables [4]*crc32.Table) {
 // hashWords of a field list.
 const hashWords = 11
 
-// Hash is a row's CRC of words in network order, with zeros after them.
+// Hash is a row's CRC of words in network order, followed by zeros.
 func Hash(row int, words ...uint32) uint32 {
 	var b [4 * hashWords]byte
 	for i, w := range words {
@@ -123,7 +123,7 @@ func Words(address []byte) (all []uint32) {
 	return all
 }
 
-// Wanted are the fields of each of a twin's headers, in the order of Emits, nil where this packet gets none.
+// Wanted are the fields of each of a twin's headers, in the order of Emits; nil if this packet has none.
 func (t *Twin) Wanted(s *Seen) ([]Fields, error) {
 	all := make([]Fields, len(t.Emits))
 	for i := range t.Emits {
@@ -156,7 +156,7 @@ func (e *Emit) compare(wanted Fields, h *run.Header) error {
 	return nil
 }
 
-// CompareHeaders compares all headers that the twin made of a packet with those that it had to make, and its clones with what was to be
+// CompareHeaders compares all headers that the twin made of a packet with the expected ones, and its clones with what should have been
 // copied.
 func (t *Twin) CompareHeaders(wanted []Fields, r *run.Result) error {
 	for i := range wanted {
@@ -179,7 +179,7 @@ func (t *Twin) CompareHeaders(wanted []Fields, r *run.Result) error {
 	return t.unknown(r)
 }
 
-// unknown headers, and clones that leave other than they were sent or do not end.
+// unknown reports unknown headers, and clones that are modified or do not end.
 func (t *Twin) unknown(r *run.Result) error {
 	for i := range r.Headers {
 		h := &r.Headers[i]

@@ -9,8 +9,8 @@ import (
 
 var setting = regexp.MustCompile(`--set ([\w-]+)\.([\w.-]+)=(\S+)`)
 
-// Settings are the parameters with which the eBPF form is what its twin is: those that comments of the twin name
-// (--set NAME.KEY=VALUE), and what the form adds.
+// Settings are the parameters for which the eBPF form equals its twin: those in comments of the twin
+// (--set NAME.KEY=VALUE), and those that the form adds.
 func (t *Twin) Settings(form Form) (map[string]string, error) {
 	set := map[string]string{}
 	files, err := p4.Sources.ReadDir(t.Name)

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// overlay is the sources with generated parts in the place of those that are committed.
+// overlay is the sources with generated parts in place of the committed ones.
 type overlay struct {
 	fs.FS
 	parts map[string]string

@@ -1,5 +1,5 @@
-// Package twin knows the P4 twins: each registers what a control plane does with it, and where it differs from its eBPF form
-// by design. A twin brings this with its own folder, p4/NAME/twin.go; nothing else names it.
+// Package twin is the registry of the P4 twins: each registers how a control plane uses it, and its intended differences
+// from its eBPF form. A twin provides this in its own folder, p4/NAME/twin.go; nothing else names it.
 package twin
 
 import (
@@ -20,92 +20,92 @@ import (
 type Twin struct {
 	Name      string // of its folder
 	Algorithm string // as it is registered
-	Forms     []Form // what -D chooses; none: one form
+	Forms     []Form // choices of -D; none: one form
 	Window    *Flip  // nil: nothing accumulates
 	Fill      []Fill
-	// Prepare does what Fill says, with what the parameters come to: entries of tables, rates of meters, constants of filters. nil: nothing.
+	// Prepare executes Fill with the values of the parameters: entries of tables, rates of meters, constants of filters. nil: nothing.
 	Prepare func(sw *run.Switch, v algo.Values) error
-	// Filter is the arithmetic of low-pass filters whose words are to be the host's, for a time constant; nil: the twin has none.
+	// Filter is the arithmetic of low-pass filters whose words must equal the host's, for a time constant; nil: the twin has none.
 	Filter func(decay time.Duration) func(held, value, now, last uint64) uint64
-	// Told are messages of a coordinator (algo.Messenger), which the bytecode's userspace hears before the first packet; what they come to is
-	// written into the twin's tables. nil: there is no coordinator.
-	Told func(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error)
-	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. A frame's time is then when it
-	// leaves, and the switch receives it Wait before; Queue may change it, and write what a host is to know of its queue.
+	// Messages are messages of a coordinator (algo.Messenger) that the bytecode's userspace receives before the first packet; write puts their
+	// content into the twin's tables. nil: there is no coordinator.
+	Messages func(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error)
+	// Queue returns a function that gives the traffic manager's result for one frame after the other; nil: packets do not wait. A frame's time is then when it
+	// leaves, and the switch receives it Wait earlier; Queue may change it, and write what a host needs to know of its queue.
 	Queue func() func(f *packet.Frame) run.Queue
-	// Enforces: it drops or marks packets. A test then asks the host for its verdict on every one.
+	// Enforces: it drops or marks packets. A test then compares its verdict on each packet with the host's.
 	Enforces bool
-	// Coins makes what Random externs draw of the host's coins; nil: the twin draws none. flip throws the next one of this packet.
+	// Coins derives the draws of Random externs from the host's coins; nil: the twin draws none. flip draws the next coin of this packet.
 	Coins  func(flip func() uint32) func(random string, width int) uint64
 	Counts []Count
 	Also   []Count // for a report; a test cannot compare them word for word
-	// Start is an element of a register that a test begins with on both sides, for what would take too many packets; nil: none.
+	// Start is the initial value of a register's element on both sides of a test, for states that would need too many packets; nil: none.
 	Start func(register string, i int) uint64
-	// Unreachable are branches and entries, by a part of their description, that no packet can reach.
+	// Unreachable are branches and entries that no packet can reach, by a part of their description.
 	Unreachable []string
-	// Sampled are tables, by the end of their names, that a control plane fills with a function's values: packets meet some of them.
+	// Sampled are tables, by the end of their names, that a control plane fills with a function's values: tests reach some of their entries.
 	Sampled []string
-	// Drive brings packets to entries of tables that traffic meets a part of; nil: none.
+	// Drive sends packets to table entries that ordinary traffic reaches only in part; nil: none.
 	Drive func(d Driver, form Form) error
-	// Fixed are words of the host's tables in a test, of every element: what userspace follows the traffic with on a host, and a
-	// control plane on a switch.
+	// Fixed are words of the host's tables in a test, for every element: on a host, userspace adapts them to the traffic, on a
+	// switch the control plane does.
 	Fixed       map[string]uint64
 	Differences []Difference
-	Reports     *Reports // nil: the control plane reads registers only
-	// Emits are the headers that the twin makes, all of them. Remember are arrays of the host of which Want asks for elements as they were
+	Reports     *Reports // nil: the control plane only reads registers
+	// Emits are all headers that the twin makes. Remember are arrays of the host of which Want needs elements from
 	// before the packet, among the first ones; only packets that pass twice change them.
 	Emits    []Emit
 	Remember []string
-	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
+	// Registers reports that registers and counters are the whole answer, in words that a host has too: a dump of them can be
 	// evaluated.
 	Registers bool
-	// Unread says why nothing can be evaluated, of a twin without Registers.
+	// Unread is the reason why a twin without Registers cannot be evaluated.
 	Unread string
-	// Host writes a host's word as the twin has it, where that is another layout; nil: as it is. Same does so for the twin's.
+	// Host converts a host's word to the twin's layout; nil: unchanged. Same does so for the twin's word.
 	Host, Same func(register string, word uint64) uint64
-	// Native writes a switch's word as the host has it, for its estimator; nil: as it is.
-	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another one
-	// Freed are registers of which the estimator frees elements, by setting them to 0: on a switch the control plane does.
+	// Native converts a switch's word to the host's layout, for its estimator; nil: unchanged.
+	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another register
+	// Freed are registers whose elements the estimator frees by setting them to 0: on a switch the control plane does.
 	Freed []string
 	// Uncounted are values, tables, columns (TABLE.COLUMN) and losses of the report that a switch does not count.
 	Uncounted []string
 }
 
-// Form is one way to compile a twin, and the parameters with which the eBPF form is the same.
+// Form is a variant of a twin's compilation, with the parameters for which the eBPF form is the same.
 type Form struct {
 	Name      string
 	Define    map[string]string
 	Set       map[string]string
-	Generated bool // params.p4 and tables.p4 are those that `xdpmon p4` writes for these parameters
-	Driven    bool // made for the test of coverage alone
-	Study     bool // run in the study only: others have all that is in it
-	Brief     bool // some thousand packets are enough outside of the study: another form has all but some fields
+	Generated bool // params.p4 and tables.p4 are the output of `xdpmon p4` for these parameters
+	Driven    bool // only for the test of coverage
+	Study     bool // only in the study: other forms cover the same
+	Brief     bool // outside of the study some thousand packets are enough: another form covers all but some fields
 }
 
-// Count compares what direct counters of a table counted in a window with counters of the host.
+// Count compares a window's direct counters of a table with counters of the host.
 type Count struct {
 	Table   string   // nothing: packets' clones
 	Actions []string // of the twin, added up
 	Host    string   // the host's array
 	Index   int      // ... and which counter of it
-	Short   int      // of a thousand packets so many may be missing in the twin
+	Short   int      // per thousand packets, how many the twin may miss
 }
 
-// Reports compares what goes to the control plane at once: records of the host's ring, and the twin's digests, or packets that
-// it copies to the CPU. Both are written as words that have to be the same, in the same order.
+// Reports compares what is sent to the control plane immediately: records of the host's ring with the twin's digests, or with packets
+// copied to the CPU. Both are converted to words that must be equal, in the same order.
 type Reports struct {
 	Ring string
-	Host func(record []byte) []uint64                // nil: of this record the twin says nothing
+	Host func(record []byte) []uint64                // nil: the twin reports nothing for this record
 	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
-	// Record is a digest as records of the host's ring, for its estimator; nil: it cannot be told.
+	// Record converts a digest to records of the host's ring, for its estimator; nil: not possible.
 	Record func(v algo.Values, d *run.Digest, bank int) [][]byte
-	// Copies are what was copied to the CPU as records of the host's ring, given the registers that were read with them, and counters
-	// of the host that this tells, by their place in the array Counters; nil: nothing is copied, or it cannot be told.
+	// Copies converts copies to the CPU to records of the host's ring, given the registers that were read with them, and to counters
+	// of the host, by their index in the array Counters; nil: nothing is copied, or it is not possible.
 	Copies   func(v algo.Values, copies []Copy, word func(register string, i int) uint64) (records [][]byte, counts map[int]uint64, err error)
 	Counters string
 }
 
-// Copy is a packet that was copied to the CPU, and when it came.
+// Copy is a packet that was copied to the CPU, with its time.
 type Copy struct {
 	Time   int64  `json:"time"` // ns
 	Packet []byte `json:"packet"`
@@ -119,20 +119,20 @@ type Driver interface {
 	Lengths(from ...netip.Addr) error // TCP segments with headers of every length, with data and without
 	Read(register string) []uint64    // of the twin
 	Write(register string, i int, v uint64) error
-	// Control does what a control plane does, on the host and on the switch.
+	// Control executes a control plane's change, on the host and on the switch.
 	Control(host func(set *maps.Set) error, sw func(sw *run.Switch) error) error
 	End() error     // of a window
-	Compare() error // all words, now: for what the next packets would write over
+	Compare() error // all words, now: before the next packets overwrite them
 }
 
-// Flip is the table whose default action says which bank packets count into, with its values by bank.
+// Flip is the table whose default action selects the bank that packets count into, with its values by bank.
 type Flip struct {
 	Table  string      `json:"table"`
 	Action string      `json:"action"`
 	Banks  [2][]uint64 `json:"banks"`
 }
 
-// Fill is what a control plane sets before the first packet, and what for.
+// Fill is what a control plane configures before the first packet, and its purpose.
 type Fill struct {
 	Object   string   `json:"object"` // table, meter or mirror session; a command, whose output names the objects
 	What     string   `json:"what"`
@@ -140,19 +140,19 @@ type Fill struct {
 	Optional bool     `json:"optional,omitempty"` // the switch measures without it
 	Session  *Session `json:"session,omitempty"`
 	Keys     []Key    `json:"keys,omitempty"`    // of a table's entries
-	Actions  []Action `json:"actions,omitempty"` // that entries and its default may have
+	Actions  []Action `json:"actions,omitempty"` // of entries and the default action
 }
 
-// FillKind is what kind of object is set.
+// FillKind is the kind of an object.
 type FillKind string
 
 // Kinds of objects.
 const (
-	FillTable   FillKind = "table"   // entries, or the default action, of the operator's choice
+	FillTable   FillKind = "table"   // entries, or the default action, chosen by the operator
 	FillSession FillKind = "session" // of mirrors
 	FillMeter   FillKind = "meter"
 	FillCPU     FillKind = "cpu"   // the port that packets are copied to for the control plane
-	FillRules   FillKind = "rules" // what a command writes: entries, defaults, filters
+	FillRules   FillKind = "rules" // output of a command: entries, defaults, filters
 )
 
 // Session is a mirror session.
@@ -176,30 +176,30 @@ type Action struct {
 	Widths []int  `json:"widths"`
 }
 
-// Difference is one line of docs/twins.md. Each is met by the test's traffic at least once, and at most Max times.
+// Difference is one line of docs/twins.md. The test's traffic triggers each at least once, and at most Max times.
 type Difference struct {
 	Name string
 	Max  int
-	// Words says how many words of a register this explains, given both sides, or -1 when it does not explain what differs.
+	// Words returns how many words of a register this explains, given both sides, or -1 if it does not explain the difference.
 	Words func(register string, host, twin []uint64) int
-	// Records is Words of what went to the control plane in a window.
+	// Records is Words for what was sent to the control plane in a window.
 	Records func(host, twin [][]uint64) int
-	// Turn are registers whose records the twin does not find any more when its clock has turned, every so many ns: the test
-	// forgets them on both sides then, and counts how many there were.
+	// Turn are registers whose records the twin no longer finds after its clock has wrapped, every so many ns: the test
+	// then clears them on both sides, and counts how many there were.
 	Turn *Turn
-	// Packet says that both measure this packet, but not alike; the test gives it to neither. Ignored: the twin does not measure
-	// it, and is given it alone.
+	// Packet reports that both measure this packet, but differently; the test sends it to neither. Ignored: the twin does not measure
+	// it, and only the twin receives it.
 	Packet  func(p *packet.Packet) bool
-	Follow  func() func(p *packet.Packet) bool // makes a Packet that remembers what it saw
+	Follow  func() func(p *packet.Packet) bool // makes a stateful Packet
 	Ignored bool
-	// Captures: only real packets meet it, not those of the model; the test of captures wants it instead.
+	// Captures: only captured packets trigger it, not those of the model; the test of captures requires it instead.
 	Captures bool
 	Wraps    bool // only where the 48 bits of a switch's time stamps turn, of which there is a test
 }
 
 var all []*Twin
 
-// Register is called by init of a twin's folder.
+// Register is called from init of a twin's folder.
 func Register(t *Twin) {
 	if slices.ContainsFunc(all, func(o *Twin) bool { return o.Name == t.Name }) {
 		panic("twin registered twice: " + t.Name)
@@ -220,7 +220,7 @@ func Of(algorithm string) (*Twin, bool) {
 	return all[i], true
 }
 
-// FormsOf are a twin's forms, one at least.
+// FormsOf are a twin's forms, at least one.
 func (t *Twin) FormsOf() []Form {
 	if len(t.Forms) == 0 {
 		return []Form{{}}
@@ -228,13 +228,13 @@ func (t *Twin) FormsOf() []Form {
 	return t.Forms
 }
 
-// LastForm is the one in which bugs are planted.
+// LastForm is the form in which bugs are planted.
 func (t *Twin) LastForm() Form {
 	forms := t.FormsOf()
 	return forms[len(forms)-1]
 }
 
-// Build makes a switch that runs the twin as it stands.
+// Build makes a switch with the committed program.
 func (t *Twin) Build(target run.Target, form Form) (*run.Switch, error) {
 	files, err := t.Text(form)
 	if err != nil {
@@ -243,7 +243,7 @@ func (t *Twin) Build(target run.Target, form Form) (*run.Switch, error) {
 	return t.BuildFrom(files, target, form)
 }
 
-// BuildFrom is Build of another text: generated parameters, say.
+// BuildFrom is Build for another text, such as generated parameters.
 func (t *Twin) BuildFrom(files fs.FS, target run.Target, form Form) (*run.Switch, error) {
 	program, err := run.Read(files, t.Name+"/top.p4", target, form.Define)
 	if err != nil {
@@ -308,7 +308,7 @@ func Counted(sw *run.Switch, table string, actions []string) (n uint64) {
 	return n
 }
 
-// Uncount sets all direct counters back.
+// Uncount resets all direct counters.
 func Uncount(sw *run.Switch) {
 	for _, t := range sw.Tables {
 		for _, r := range append(slices.Clone(t.Rows), t.Default) {
@@ -325,11 +325,11 @@ const CloneBytes = 128
 // Pipes of a switch.
 const Pipes = 4
 
-// Turn of a clock.
+// Turn is the wrap of a clock.
 type Turn struct {
 	Registers []string
 	Every     int64  // ns
-	As        uint64 // what all elements are on the switch then, where a record that is forgotten is not one that is empty
+	As        uint64 // value of all elements on the switch then, if a cleared record is not an empty one
 }
 
 // Echoes is the difference of twins that key by ports.
@@ -337,12 +337,12 @@ var Echoes = Difference{Name: "ICMP echo: its identifier is no port", Max: 2, Pa
 	return p.Has(packet.ICMP)
 }}
 
-// HighBits of the host's next coin are what a Random draws, one coin each.
+// HighBits gives Random the high bits of the host's next coin, one coin each.
 func HighBits(flip func() uint32) func(string, int) uint64 {
 	return func(_ string, width int) uint64 { return uint64(flip() >> (32 - width)) }
 }
 
-// SetBank tells packets which bank they count into.
+// SetBank selects the bank that packets count into.
 func (t *Twin) SetBank(sw *run.Switch, bank int) error {
 	if t.Window == nil {
 		return nil
@@ -354,7 +354,7 @@ func (t *Twin) SetBank(sw *run.Switch, bank int) error {
 	return table.SetDefault(t.Window.Action, t.Window.Banks[bank]...)
 }
 
-// Elements of a register as numbers: the first field of a pair is the high half. What two exclusive registers of one name hold counts
+// Elements of a register as numbers: the first field of a pair is the high half. The contents of two exclusive registers of one name count
 // as one array, in the order of their instances.
 func Elements(sw *run.Switch, name string) []uint64 {
 	all := make([]uint64, 0, Entries(sw, name))
@@ -407,7 +407,7 @@ func SetElement(sw *run.Switch, name string, i int, v uint64) {
 	}
 }
 
-// First is the element that a register begins with.
+// First is the initial element of a register.
 func First(r *run.Register) uint64 {
 	if r.Words == 2 {
 		return r.Initial[0]<<r.Width | r.Initial[1]
@@ -437,7 +437,7 @@ func Names(sw *run.Switch) []string {
 	return names
 }
 
-// Reset sets entries of the registers of one name to what they began with.
+// Reset sets entries of the registers of one name to their initial values.
 func Reset(sw *run.Switch, name string, from, to int) {
 	for _, r := range sw.Arrays() {
 		if r.Name == name {

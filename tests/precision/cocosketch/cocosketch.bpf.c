@@ -4,9 +4,9 @@
 /* cocosketch: a baseline of PRECISION that needs no second pass (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.2; its hardware form, in which the
  * arrays do not wait for each other).
  *
- * d arrays, each a counter and behind it a key. Every packet adds one to a counter of every array, and takes over the key
- * beside it with probability 1/counter. A flow's estimate is the mean over the arrays of the counter where its key stands, 0
- * where it does not: each is unbiased. Counters count everybody's packets, so memory goes further with PRECISION.
+ * d arrays, each a counter followed by a key. Every packet adds one to a counter of every array, and replaces the key
+ * next to it with probability 1/counter. A flow's estimate is the mean over the arrays of the counter with its key, 0
+ * where it is missing: each is unbiased. Counters count all flows' packets, so PRECISION needs less memory.
  *
  * It keeps the memory rules. Keys are 5-tuples of IPv4, two words; the estimate on arrival, times d, is left in
  * phv->carry[1]. For comparison only: it has no P4 twin. */

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* hashpipe: the algorithm that PRECISION is compared with (Algorithm 1 of Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.2).
  *
- * For comparison only: no loader loads it unless told to (loader.Options.Unproven), because it breaks the memory rules. A
- * packet writes a key array after it has looked at the counter array behind it: from the second way on, whether the carried
- * key takes an entry depends on the counter that stands there. tests/precision shows that the prover says so. It has no P4
+ * For comparison only: it is loaded with loader.Options.Unproven only, because it breaks the memory rules. A
+ * packet writes a key array after it has read the counter array of the next stage: from the second way on, whether the carried
+ * key takes an entry depends on the counter there. tests/precision shows that the prover rejects it. It has no P4
  * twin for the same reason.
  *
  * Keys are 5-tuples of IPv4, two words. The first way always inserts; what it evicts is carried on and takes the first entry
@@ -49,7 +49,7 @@ static __always_inline __u32 slot_of(__u64 a, __u64 b, __u32 way)
 	return (__u64)(__u32)h * hashpipe_entries >> 32;
 }
 
-/* The first way: the packet's key moves in, whoever is there moves on. This much keeps the rules. */
+/* The first way: the packet's key is stored, and the old one moves on. So far the rules are kept. */
 static __always_inline void insert(const struct phv *phv, struct carried *c)
 {
 	__u32 slot = slot_of(c->a, c->b, 0);

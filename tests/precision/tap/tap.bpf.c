@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* tap: writes down what the algorithm before it in the chain says about every packet's flow (phv->carry[1]), so that
+/* tap: records the estimate of the algorithm before it in the chain for every packet's flow (phv->carry[1]), so that
  * errors on arrival (equation 3.1) can be measured without a system call for every packet. A second pass that has only been
  * asked for, in a replay that delays them, has written nothing yet: the flow is estimated as 0. */
 #include "base.h"

@@ -1,4 +1,4 @@
-// Package tap is an algorithm for measurements: it writes down what the one before it in the chain says about every packet.
+// Package tap is an algorithm for measurements: it records the estimate of the algorithm before it in the chain for every packet.
 package tap
 
 import (
@@ -23,7 +23,7 @@ func Object(packets int) (loader.Object, error) {
 	return loader.Object{Name: Name, Spec: spec}, nil
 }
 
-// Read returns what was said about the packets, in their order.
+// Read returns the recorded estimates, in the order of packets.
 func Read(set *maps.Set) ([]uint64, error) {
 	said, err := set.Array("tap_said")
 	if err != nil {

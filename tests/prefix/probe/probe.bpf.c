@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Looks up what stands in the packet, in two tries of one version, and writes what it found behind it. */
+/* Looks up the addresses in the packet, in two tries of one version, and writes the results after them. */
 #include "base.h"
 #include "prefix.h"
 

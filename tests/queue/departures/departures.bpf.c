@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An algorithm that tells of every packet when it was handed to its queue and when it left. */
+/* An algorithm that reports for every packet when it entered its queue and when it left. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"

@@ -31,7 +31,7 @@ func Object(records bool) (loader.Object, error) {
 // Ring holds the records.
 func Ring(inst *loader.Instance) *ebpf.Map { return inst.Maps()["departures/departures_ring"] }
 
-// Read takes a record apart.
+// Read decodes a record.
 func Read(b []byte) (d Departure) {
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&d)), unsafe.Sizeof(d)), b)
 	return d

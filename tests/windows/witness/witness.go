@@ -47,7 +47,7 @@ func (c *Count) Add(o Count) {
 	c.Shared += o.Shared
 }
 
-// Read takes what a closed bank holds and sets it back to zero.
+// Read reads a closed bank and resets it.
 func Read(set *maps.Set, bank int) (Count, error) {
 	var words [3][]uint64
 	for i, name := range []string{"witness_counts", "witness_tally", "witness_shared"} {

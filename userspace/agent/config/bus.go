@@ -35,7 +35,7 @@ func HostName() string {
 	return name
 }
 
-func speak() kind {
+func busKind() kind {
 	return object[Bus]{What: "bus", Defaults: func() Bus { return Bus{Name: HostName(), Buffer: DefaultBuffer, Plan: DefaultPlan} }, Fields: []field[Bus]{
 		file.Entry("servers", "addresses of coordinators: tls://HOST:4222, or nats://127.0.0.1:4222 on this host", parts.Servers("servers"),
 			true, to(func(b *Bus) *[]string { return &b.Servers })),

@@ -128,7 +128,7 @@ func TestFull(t *testing.T) {
 // least is a configuration that is right; more is added to it.
 const least = "instances:\n  - name: a\n    interfaces: [eth0]\n    algorithms: {cells: {}}\n"
 
-// wrong are configurations that are refused: where, and what is said. structure marks those that the schema refuses as well: the others are
+// wrong are configurations that are rejected: with position and error. structure marks those that the schema refuses as well: the others are
 // wrong by what values mean together.
 var wrong = []struct {
 	text, at, says string
@@ -142,7 +142,7 @@ var wrong = []struct {
 	{"window: 1s\n", "1:1", "lacks instances", true},
 	{"instances: []\n", "1:12", "instances is empty", true},
 	{least + "windw: 1s\n", "5:1", "did you mean window?", true},
-	{least + "window: 10\n", "5:9", "a time like", true},
+	{least + "window: 10\n", "5:9", "give a duration like", true},
 	{least + "window: 1ms\n", "5:9", "allowed are 100ms", false},
 	{least + "window: [1s]\n", "5:9", "one value, not a list", true},
 	{least + "window: 1s\nwindow: 2s\n", "6:1", "given twice: line 5", false},
@@ -155,9 +155,9 @@ var wrong = []struct {
 	{least + "outputs: [{json: w.jsonl}]\n", "5:18", "from the root", true},
 	{least + "outputs: [{json: '-'}, {json: '-'}]\n", "5:10", "two outputs", false},
 	{least + "store: {max_bytes: 1kB}\n", "5:20", "allowed are", false},
-	{least + "store: {max_bytes: much}\n", "5:20", "a size like", true},
-	{least + "limits: {instances: 0}\n", "5:21", "whole number from 1", true},
-	{least + "limits: {instances: '3'}\n", "5:21", "whole number", true},
+	{least + "store: {max_bytes: much}\n", "5:20", "give a size like", true},
+	{least + "limits: {instances: 0}\n", "5:21", "an integer from 1", true},
+	{least + "limits: {instances: '3'}\n", "5:21", "an integer", true},
 	{least + "  - name: a\n    kinds: [veth]\n    algorithms: {cells: }\n", "5:11", "two instances are named a", false},
 	{"instances:\n  - name: a/b\n    kinds: [veth]\n    algorithms: {cells: }\n", "2:11", "letters, digits", true},
 	{"instances:\n  - name: a\n    algorithms: {cells: }\n", "2:11", "matches no interfaces", false},
@@ -215,7 +215,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// All complaints come at once, in the order of the file.
+// All errors are reported together, in the order of the file.
 func TestAllProblems(t *testing.T) {
 	_, err := Parse("f", []byte("windw: 1\ninstances:\n  - name: a\n    kinds: [vet, veht]\n    algorithms: {cels: , cells: {match: x}}\n"))
 	var problems *file.Error
@@ -224,7 +224,7 @@ func TestAllProblems(t *testing.T) {
 	}
 	for i, p := range problems.Problems[1:] {
 		if before := problems.Problems[i]; before.Line > p.Line || before.Line == p.Line && before.Column > p.Column {
-			t.Errorf("%v comes before %v", before, p)
+			t.Errorf("%v precedes %v", before, p)
 		}
 	}
 }
@@ -340,7 +340,7 @@ func TestSameRegisters(t *testing.T) {
 	}
 }
 
-// What an agent's configuration says of its coordinator.
+// The coordinator section of an agent's configuration.
 func TestBus(t *testing.T) {
 	const shared = "instances:\n  - {name: a, interfaces: [eth0], shared: true}\n"
 	const ka = "keys: {ca: /a, certificate: /b, key: /c, revoked: /d}"

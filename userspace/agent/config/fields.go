@@ -64,7 +64,7 @@ func whole() object[Config] {
 			{Key: "pin", Help: "pin programs and registers in the BPF file system when the agent ends, so that the next agent continues them (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
 			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: file.Path("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
-			file.Entry("bus", "link to a coordinator, which merges the windows of many hosts", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
+			file.Entry("bus", "link to a coordinator, which merges the windows of many hosts", busKind(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
 			{Key: "log", Help: "format and level of the agent's log", Kind: settings.Logging(), Required: false, Set: to(func(c *Config) *settings.Log { return &c.Log })},
 		}, settings.MetricFields(func(c *Config) *settings.Metrics { return &c.Metrics })),
 		Check: checkWhole,

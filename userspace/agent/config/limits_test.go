@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Limits are what somebody wrote, from the least to the most that makes sense.
+// Limits of a file, from the smallest to the largest sensible value.
 func TestLimits(t *testing.T) {
 	const rest = "\ninstances:\n  - {name: a, interfaces: [eth0], algorithms: {cells: {}}}\n"
 	for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Every number, time and size of a file has bounds, and is taken at both of them, wherever it stands.
+// Every number, duration and size of a file has bounds, and is accepted at both of them, at any position.
 func TestBounds(t *testing.T) {
 	const agent = "window: 10s\ninstances:\n  - {name: a, interfaces: [eth0], algorithms: {cells: {}}"
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Names are as long as they may be, and as many instances fit as limits say.
+// Names may have the maximum length, and instances the maximum number of the limits.
 func TestLengths(t *testing.T) {
 	rule := func(name string) string {
 		return "  - {name: " + name + ", interfaces: [eth0], algorithms: {cells: }}\n"

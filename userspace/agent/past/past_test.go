@@ -31,7 +31,7 @@ func answers(t *testing.T, answer http.HandlerFunc) (socket string) {
 	return socket
 }
 
-// The agent is asked for what somebody wants, and its answer is taken for what it says.
+// The agent is sent the query, and its answer is used unchanged.
 func TestAgentIsAsked(t *testing.T) {
 	var asked string
 	status, more := http.StatusOK, "true"
@@ -62,7 +62,7 @@ func TestAgentIsAsked(t *testing.T) {
 	}
 }
 
-// Where no agent answers, the store is read; without one that is said.
+// If no agent answers, the store is read; without one this is an error.
 func TestStoreIsReadWhereNoAgentAnswers(t *testing.T) {
 	dir := t.TempDir()
 	cfg := &config.Config{Socket: filepath.Join(dir, "agent.sock")}
@@ -88,7 +88,7 @@ func TestStoreIsReadWhereNoAgentAnswers(t *testing.T) {
 	}
 }
 
-// Snapshots become files; what is none is said, with how many came before it.
+// Snapshots become files; an invalid one is reported, with the number of those before it.
 func TestWrite(t *testing.T) {
 	one := fmt.Sprintf(`{"end":1700000000000000000,"algorithm":"lean","interface":"eth0","snapshot":%q}`, base64.StdEncoding.EncodeToString([]byte("abc")))
 	dir := t.TempDir()

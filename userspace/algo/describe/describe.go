@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Algorithm is an algorithm as `algos --output json` writes it.
+// Algorithm is an algorithm in the output of `algos --output json`.
 type Algorithm struct {
 	Name    string            `json:"name"`
 	Summary string            `json:"summary"`
@@ -23,7 +23,7 @@ type Algorithm struct {
 	P4      bool              `json:"p4"`   // `xdpmon p4` works
 }
 
-// Param is one of its parameters.
+// Param is a parameter.
 type Param struct {
 	Key     string   `json:"key"`
 	Type    string   `json:"type"`
@@ -35,7 +35,7 @@ type Param struct {
 	Help    string   `json:"help"`
 }
 
-// JSON is the form for programs.
+// JSON is the descriptor as written by --output json.
 func JSON(d *algo.Descriptor) Algorithm {
 	a := Algorithm{Name: d.Name, Summary: d.Summary, Paper: d.Paper, Doc: d.Doc, Params: []Param{}, Lost: d.Lost, Plan: algo.Implements[algo.Planner](d), P4: algo.Implements[algo.Twin](d)}
 	for _, p := range d.Params {
@@ -63,7 +63,7 @@ func typeWord(t algo.Type) string {
 	return "text"
 }
 
-// Lines is the form for people.
+// Lines is the descriptor as text.
 func Lines(d *algo.Descriptor, style report.Style) []string {
 	lines := []string{d.Name + ": " + d.Summary, ""}
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(d.Doc), "\n\n") {
@@ -90,7 +90,7 @@ func Lines(d *algo.Descriptor, style report.Style) []string {
 	return lines
 }
 
-// indented wraps a text and indents its first line and the others.
+// indented wraps a text, with one indent for the first line and another for the rest.
 func indented(text string, first, others int, style report.Style) []string {
 	lines := report.Wrap(text, report.Style{Width: max(40, styleWidth(style)-others)})
 	for i := range lines {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A table is what P4 wants of one, with its entries and what is done where none fits.
+// A table is valid P4, with its entries and the default action.
 func TestTable(t *testing.T) {
 	var text Text
 	text.Table("which", []string{"a : exact", "b : ternary"}, []string{"yes", "NoAction"}, []string{"(1, 2) : yes()"}, "NoAction()")

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Parts are pieces of text by name, with {{.NAME}} where values go, and {{PART}} where another part does. It is what of text/template is needed here;
-// with that, the linker has to keep every exported method of the program, a seventh of it.
+// Parts are named pieces of text with {{.NAME}} for a value and {{PART}} for another part. text/template would do the same, but makes
+// the linker keep every exported method of the program, which is a seventh of its size.
 type Parts map[string]string
 
-// Values of a part by name; each is written as fmt.Sprint does.
+// Values of a part by name, written as by fmt.Sprint.
 type Values map[string]any
 
 var (
@@ -18,7 +18,7 @@ var (
 	placeForm = regexp.MustCompile(`\{\{(\.?)(\w+)\}\}`)
 )
 
-// ReadParts reads what stands between {{define "NAME"}} and {{end}}; the rest is for readers.
+// ReadParts reads the text between {{define "NAME"}} and {{end}}; everything else is a comment.
 func ReadParts(text string) Parts {
 	p := Parts{}
 	for _, m := range partForm.FindAllStringSubmatch(text, -1) {
@@ -27,7 +27,7 @@ func ReadParts(text string) Parts {
 	return p
 }
 
-// Write a part with its values. Parts and values are the program's own: one that is missing is a mistake in it.
+// Write writes a part with its values. A missing part or value is a programming error.
 func (p Parts) Write(b *strings.Builder, name string, v Values) {
 	text, ok := p[name]
 	if !ok {

@@ -21,7 +21,7 @@ var (
 	array     = regexp.MustCompile("\\*ebpf\\.MapSpec\\s+`ebpf:\"(\\w+)\"`")
 )
 
-// What is none to set by name: variables that keep types in an object's BTF, and the sizes of arrays, which maps.SetEntries sets.
+// Variables that are not set by name: those that keep types in an object's BTF, and the sizes of arrays, which maps.SetEntries sets.
 const (
 	unused  = "unused_"
 	entries = "_entries"

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is committed is what the folders say.
+// The committed files match the folders.
 func TestListsAreGenerated(t *testing.T) {
 	for path, l := range map[string]list{
 		"userspace/all/algorithms_gen.go": {of: "userspace", with: []string{"bpf/NAME/*.bpf.c", "userspace/NAME/*.go"}},
@@ -25,7 +25,7 @@ func TestListsAreGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is out of date: run go generate in its folder\n--- the folders say\n%s", path, want)
+			t.Errorf("%s is out of date: run go generate in its folder\n--- from the folders\n%s", path, want)
 		}
 	}
 }
@@ -99,14 +99,14 @@ func TestFoundByFolder(t *testing.T) {
 	}
 }
 
-// The command writes the list and ends without complaint.
+// The command writes the list and ends without an error.
 func TestMainWrites(t *testing.T) {
 	args, flags := os.Args, flag.CommandLine
 	defer func() { os.Args, flag.CommandLine = args, flags }()
 	out := filepath.Join(t.TempDir(), "list.go")
 	os.Args = []string{"gen", "-root", "../../..", "-of", "p4", "-with", "p4/NAME/twin.go", "-out", out}
 	flag.CommandLine = flag.NewFlagSet("gen", flag.PanicOnError)
-	main() // whose complaint would end the test's process
+	main() // whose error would end the test's process
 	got, err := os.ReadFile(out)
 	want, _ := os.ReadFile("../../../p4/all/twins_gen.go")
 	if err != nil || !bytes.Equal(got, want) {

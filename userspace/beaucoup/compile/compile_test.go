@@ -52,8 +52,8 @@ func TestCouponsAreDisjoint(t *testing.T) {
 	}
 }
 
-// What queries of large thresholds do not need goes to those of small ones (section 4.6); what they draw in the mean is the
-// threshold within 5 %, behind ties.
+// The budget that queries of large thresholds do not need is given to those of small ones (section 4.6); their mean draws are the
+// threshold within 5 %, after ties.
 func TestBudgetIsSpent(t *testing.T) {
 	for _, text := range []string{SixQueries, ManyQueries} {
 		p := compiledAs(t, text, usual)
@@ -132,7 +132,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// A packet's words hold what it has: of what it lacks nothing, whatever a packet before it left there. Fields are told as they were read.
+// A packet's words contain only its own fields, whatever an earlier packet left there. Fields are formatted as they were read.
 func TestWordsOf(t *testing.T) {
 	tuple, err := ParseTuple("src/24+dst+sport+dport+proto+tcp.flags+vlan+timestamp+dns.id+dns.qname")
 	if err != nil {
@@ -170,7 +170,7 @@ func TestWordsOf(t *testing.T) {
 	}
 }
 
-// A prefix leaves as many bits as it says, of either family.
+// A prefix keeps its number of bits, of either family.
 func TestPrefixes(t *testing.T) {
 	for text, want := range map[string]string{"src/1": "128.0.0.0", "src/8": "192.0.0.0", "src/31": "192.0.2.254", "src/32": "192.0.2.255", "dst/33": "2001:db8:8000::", "dst/64": "2001:db8:ffff:ffff::",
 		"dst/65": "2001:db8:ffff:ffff:8000::", "dst/127": "2001:db8:ffff:ffff:ffff:ffff:ffff:fffe", "dst/128": "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "src": "192.0.2.255"} {

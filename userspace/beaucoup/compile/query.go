@@ -122,7 +122,7 @@ func (f *Filter) term(term string) error {
 		return f.bits(mask, mask)
 	}
 	if negated {
-		return fmt.Errorf("%w: not goes with a TCP flag, as in not tcp.ack", ErrField)
+		return fmt.Errorf("%w: not applies to a TCP flag, as in not tcp.ack", ErrField)
 	}
 	if valid, ok := protocols[name]; ok {
 		f.Valid |= valid
@@ -160,7 +160,7 @@ func (f *Filter) bits(mask, value uint64) error {
 	return nil
 }
 
-// ParseQueries reads queries that stand one a line or between semicolons; # begins a comment line.
+// ParseQueries reads queries, one per line or separated by semicolons; # starts a comment line.
 func ParseQueries(text string) ([]Query, error) {
 	var all []Query
 	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == '\n' }) {

@@ -21,8 +21,8 @@ type clocks struct {
 	samples []sample
 }
 
-// add takes a hello and its answer: sent and received on the agent's clock, answered on the coordinator's. The answer was written between the
-// two, so that the middle is wrong by half of the way at most.
+// add adds a hello and its answer: sent and received on the agent's clock, answered on the coordinator's. The answer was written between these
+// two times, so that the middle is wrong by at most half of the round trip.
 func (c *clocks) add(sent, answered, received int64) {
 	if received < sent {
 		return
@@ -42,7 +42,7 @@ func (c *clocks) forget() {
 	c.samples = nil
 }
 
-// now is the best estimate of the samples. An old one has drifted.
+// now is the best estimate of the samples. The error of an old sample grows by drift.
 func (c *clocks) now(at int64) bus.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

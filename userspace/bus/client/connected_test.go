@@ -111,7 +111,7 @@ func (c *central) answer(a bus.Answer) {
 	}
 }
 
-// What an agent has to say goes in order and once, what the coordinator says reaches whom it is for, and what is lost is known.
+// An agent's messages are sent in order and once, the coordinator's messages reach their receivers, and losses are counted.
 func TestLink(t *testing.T) {
 	c, s := newCentral(t)
 	var mu sync.Mutex
@@ -157,11 +157,11 @@ func TestLink(t *testing.T) {
 	testutil.Wait(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
 	mu.Lock()
 	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(told[0].Data)+string(told[2].Data) != "onethree" { // with another run everything is new
-		t.Errorf("plans %v, renewed %d times, told %q", plans, renewed, told)
+		t.Errorf("plans %v, renewed %d times, logged %q", plans, renewed, told)
 	}
 	mu.Unlock()
 	if n := log.count("no good"); n != 1 {
-		t.Errorf("the complaint is told %d times", n)
+		t.Errorf("the complaint is logged %d times", n)
 	}
 	if h := l.Health(); h.Waiting != 0 || h.Bytes == 0 || h.Sent != 1 || h.Again != 0 || h.Revision != 8 || h.Complaint != "no good" || h.Answered < 0 || h.Offset < 4 || h.Offset > 60 {
 		t.Errorf("%+v", h)
@@ -183,7 +183,7 @@ func TestLink(t *testing.T) {
 	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
 	for want := uint64(2); want <= 3; want++ {
 		if b := c.batch(); b.Number != want {
-			t.Errorf("batch %d comes again, want %d", b.Number, want)
+			t.Errorf("batch %d is sent again, want %d", b.Number, want)
 		}
 	}
 	if h := l.Health(); h.Again != 2 || h.Waiting != 2 || h.Sent != 3 {
@@ -192,7 +192,7 @@ func TestLink(t *testing.T) {
 
 	l.Publish("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
 	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
-	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
+	for range 2 { // there is space for only one: batch 2 is dropped, a window, and batch 3, a beginning
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}, Snapshot: make([]byte, 2000)}})
 		c.batch()
 	}

@@ -10,13 +10,13 @@ import (
 // repeat is how often findings are sent without a change: a lost message is replaced by the next one, and a coordinator that starts has all of them soon.
 const repeat = 20 * time.Second
 
-// found is what was sent last; of send's goroutine alone.
+// found is what was sent last; only send's goroutine uses it.
 type found struct {
 	last bus.Findings
 	at   time.Time
 }
 
-// publishFindings publishes open findings when they have changed, or are to be repeated. Nothing of it is queued: it is a state, not an event.
+// publishFindings publishes open findings when they have changed, or are due for repetition. Nothing is queued: findings are a state, not events.
 func (l *Link) publishFindings(again bool) {
 	if l.opts.Found == nil || !l.conn.IsConnected() {
 		return
@@ -32,7 +32,7 @@ func (l *Link) publishFindings(again bool) {
 		err = l.conn.Publish(bus.FindingsSubject(l.opts.Name), data)
 	}
 	if err != nil {
-		l.opts.Log.Warn("findings are not sent to the coordinator; they are sent again", "error", err)
+		l.opts.Log.Warn("cannot send findings to the coordinator, retrying", "error", err)
 		return
 	}
 	l.found = found{m, time.Now()}

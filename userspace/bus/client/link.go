@@ -67,25 +67,25 @@ type Link struct {
 	clocks      clocks
 	wake        chan struct{}
 	greet       chan struct{}
-	unknown     atomic.Bool // a coordinator that has just begun to listen does not know the findings sent before
+	unknown     atomic.Bool // a coordinator that has just subscribed does not have earlier findings
 	items       chan bus.Item
 	done        sync.WaitGroup
-	ended       chan struct{} // collect has
+	ended       chan struct{} // closed when collect has ended
 	cancel      context.CancelFunc
 
 	mu         sync.Mutex
 	queue      queue
 	run        uint64 // of the coordinator
 	plan       *bus.Plan
-	progress   time.Time // when the coordinator received something, or was last sent something again
+	progress   time.Time // when the coordinator last received something, or batches were last repeated
 	answeredAt time.Time
-	missed     content           // what was lost before it was in a batch
+	missed     content           // lost before it was in a batch
 	again      uint64            // batches that were sent again
 	received   uint64            // messages of the coordinator to algorithms
 	renewed    uint64            // lost beginnings that were sent again
 	numbers    map[source]uint64 // of the last message of each
 	complaint  string
-	trouble    string // why there is no connection
+	trouble    string // reason for the missing connection
 	found      found
 }
 
@@ -228,7 +228,7 @@ func (l *Link) Begin(instance, algorithm string) {
 	l.put(bus.Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Begins: true})
 }
 
-// rule of an instance: what is in front of its interface.
+// rule is the rule of an instance: the part before its interface.
 func rule(instance string) string {
 	name, _, _ := strings.Cut(instance, "/")
 	return name
@@ -248,14 +248,14 @@ func (l *Link) lose(c content) {
 	l.mu.Unlock()
 }
 
-// lost is everything that is.
+// lost is the total of lost content.
 func (l *Link) lost() content {
 	c := l.missed
 	c.add(l.queue.lost)
 	return c
 }
 
-// itemBytes is the size of a message that is available for items: the rest of a batch is bounded.
+// itemBytes is the space for items in a message: the rest of a batch has bounded size.
 func (l *Link) itemBytes() int {
 	most := bus.DefaultMessage
 	if n := l.conn.MaxPayload(); n > 0 {
@@ -264,7 +264,7 @@ func (l *Link) itemBytes() int {
 	return most - 1024
 }
 
-// gather makes batches of items of about the same time.
+// gather makes batches of items that arrive at about the same time.
 func (l *Link) gather(ctx context.Context) {
 	var items []bus.Item
 	size := 0
@@ -367,7 +367,7 @@ func (l *Link) sendAll() {
 	}
 }
 
-// stalled goes back when nothing arrives.
+// stalled goes back to the oldest batch that was not received if no batch arrives.
 func (l *Link) stalled() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -393,7 +393,7 @@ func (l *Link) hello() {
 		h.Revision = l.plan.Revision
 	}
 	l.mu.Unlock()
-	if unconfirmed { // that an instance begins has to arrive
+	if unconfirmed { // the start of an instance must be received
 		l.opts.Renew()
 	}
 	data, err := bus.Encode(h)
@@ -475,7 +475,7 @@ type Health struct {
 	Lost      uint64  `json:"lost_windows"`
 	Messages  uint64  `json:"lost_messages"` // of algorithms to their coordinators
 	Revision  uint64  `json:"plan_revision"`
-	Offset    float64 `json:"clock_offset_seconds"` // of this host's wall clock, ahead of the coordinator's; 0 where it is not known
+	Offset    float64 `json:"clock_offset_seconds"` // of this host's wall clock, ahead of the coordinator's; 0: not known
 	Error     float64 `json:"clock_error_seconds"`
 	Complaint string  `json:"complaint,omitempty"`
 	Trouble   string  `json:"connection_error,omitempty"`
@@ -514,7 +514,7 @@ func (l *Link) Close() {
 	l.conn.Close()
 }
 
-// part waits for a while until everything has arrived.
+// part waits until all batches have arrived, with a time limit.
 func (l *Link) part() {
 	for end := time.Now().Add(parting); time.Now().Before(end) && l.conn.IsConnected(); time.Sleep(10 * time.Millisecond) {
 		l.sendAll()

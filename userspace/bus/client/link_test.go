@@ -33,7 +33,7 @@ func newAnswering() *answering {
 	return a
 }
 
-// What a coordinator says is taken once: a plan when it is another one, messages in order, and a beginning where some were lost or somebody else answers.
+// Messages of a coordinator are applied once: a plan if it is another one, messages in order, and a beginning if some were lost or another coordinator answers.
 func TestAnswered(t *testing.T) {
 	a := newAnswering()
 	for n, c := range []struct {
@@ -42,11 +42,11 @@ func TestAnswered(t *testing.T) {
 		plans, heard, complaints, begins int
 	}{
 		{bus.Answer{Incarnation: 6, Run: 1, Received: 2}, 0, 5, 0, 0, 0, 0, 0},                                                         // another's
-		{bus.Answer{Incarnation: 7, Run: 1, Received: 2, Used: 1, Plan: &bus.Plan{Revision: 1}}, 3, 2, 2, 1, 0, 0, 1},                  // the first one that answers: back to where it stands
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 2, Used: 1, Plan: &bus.Plan{Revision: 1}}, 3, 2, 2, 1, 0, 0, 1},                  // the first one that answers: back to its position
 		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Plan: &bus.Plan{Revision: 1}, Complaint: "no"}, 3, 3, 3, 1, 0, 1, 1}, // the same plan
 		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 2, Messages: []bus.Message{{Data: []byte("a")}, {Data: []byte("b")}}, Complaint: "no"}, 3, 3, 3, 1, 2, 1, 1},
 		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 4, Messages: []bus.Message{{Data: []byte("d")}}}, 3, 3, 3, 1, 3, 1, 2},  // c was lost
-		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 4, Plan: &bus.Plan{Revision: 2}, Complaint: "no"}, 3, 3, 3, 2, 3, 2, 2}, // another plan, and the old complaint anew
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 4, Plan: &bus.Plan{Revision: 2}, Complaint: "no"}, 3, 3, 3, 2, 3, 2, 2}, // another plan, and the old complaint again
 		{bus.Answer{Incarnation: 7, Run: 2, Received: 1, Used: 1}, 5, 1, 1, 2, 3, 2, 3},                                                         // another coordinator, who knows less
 		{bus.Answer{Incarnation: 7, Run: 3, Received: 9, Used: 9}, 5, 6, 6, 2, 3, 2, 4},                                                         // ... and one who knows more than there is
 	} {
@@ -70,7 +70,7 @@ func TestAnswered(t *testing.T) {
 		t.Errorf("plans %v, messages %v", a.plans, a.heard)
 	}
 	if a.answered([]byte("no")); !strings.Contains(a.log.String(), "malformed reply") {
-		t.Errorf("told: %s", &a.log)
+		t.Errorf("logged: %s", &a.log)
 	}
 }
 

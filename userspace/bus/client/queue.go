@@ -2,14 +2,14 @@ package client
 
 import "github.com/xdpmon/xdpmon/userspace/bus"
 
-// sealed is a batch as it is sent.
+// sealed is an encoded batch.
 type sealed struct {
 	number uint64
 	holds  content
 	data   []byte
 }
 
-// content counts what is in a batch, or lost.
+// content counts what is in a batch, or was lost.
 type content struct{ windows, messages, begins uint64 }
 
 func (c *content) add(o content) {
@@ -30,17 +30,17 @@ func contentOf(items ...bus.Item) (c content) {
 	return c
 }
 
-// queue holds batches from when they are made until they were used, within a bound. It is not safe for concurrent use.
+// queue holds batches from their creation until they are used, within a bound. It is not safe for concurrent use.
 type queue struct {
 	limit, bytes int
 	list         []sealed
 	last         uint64  // number of the latest batch
-	sent         uint64  // ... up to this one
-	received     uint64  // ... as the coordinator confirms
-	lost         content // that left before it was received
+	sent         uint64  // number of the latest batch that was sent
+	received     uint64  // ... that the coordinator has received
+	lost         content // removed before it was received
 }
 
-// inFlight bounds what is sent and not received: a coordinator that is slow, or one that restarts, need not take more.
+// inFlight bounds what is sent and not received, for a coordinator that is slow or restarting.
 const (
 	inFlightBatches = 128
 	inFlightBytes   = 2 << 20
@@ -54,7 +54,7 @@ func (q *queue) oldest() uint64 {
 	return q.list[0].number
 }
 
-// put appends; what is too old for the bound goes.
+// put appends a batch; the oldest are dropped beyond the bound.
 func (q *queue) put(s sealed) {
 	q.last = s.number
 	q.list = append(q.list, s)
@@ -72,7 +72,7 @@ func (q *queue) drop() {
 	q.list, q.bytes = q.list[1:], q.bytes-len(s.data)
 }
 
-// next is the batch to be sent now, if there is one.
+// next is the next batch to be sent, if there is one.
 func (q *queue) next() (sealed, bool) {
 	number := max(q.sent, q.received) + 1
 	number = max(number, q.oldest())
@@ -86,10 +86,10 @@ func (q *queue) next() (sealed, bool) {
 	return q.at(number), flying < inFlightBytes && number < from+inFlightBatches
 }
 
-// at is the batch of a number: stored batches are consecutive.
+// at is the batch of a number: queued batches are consecutive.
 func (q *queue) at(number uint64) sealed { return q.list[number-q.oldest()] }
 
-// answered handles the numbers of an answer; back is true if batches have to be sent again from there on.
+// answered applies the numbers of an answer; back is true if batches must be repeated from there on.
 func (q *queue) answered(received, used uint64, back bool) {
 	q.received = min(received, q.last)
 	if back || q.sent < q.received {

@@ -83,11 +83,11 @@ func TestClocks(t *testing.T) {
 	}
 	var c clocks
 	if c.add(5, 0, 4); c.now(10).Known {
-		t.Error("an answer that came before its question")
+		t.Error("an answer that arrived before its request")
 	}
 }
 
-// The same reason is said once, though each attempt has another port.
+// The same reason is logged once, though each attempt has another port.
 func TestUnreached(t *testing.T) {
 	var log bytes.Buffer
 	l := &Link{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -106,7 +106,7 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// What a clock says is the middle of the shortest way, right to half of it and a drift that grows; what is older than the last few ways is gone.
+// A clock's estimate is the middle of the shortest round trip, right to half of it and a growing drift; samples older than the last few are dropped.
 func TestClockOfTheShortestWay(t *testing.T) {
 	const offset = 1_790_000_000_000_000_000
 	var c clocks
@@ -138,7 +138,7 @@ func TestClockOfTheShortestWay(t *testing.T) {
 	}
 }
 
-// The pause before the next attempt doubles from a quarter of a second to eight, give or take a half: not all come back at once.
+// The pause before the next attempt doubles from a quarter of a second to eight, within a half: agents do not all reconnect at once.
 func TestPause(t *testing.T) {
 	for attempts, want := range map[int]time.Duration{0: 250 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 9: 8 * time.Second, 1000: 8 * time.Second} {
 		least, most := time.Hour, time.Duration(0)
@@ -197,7 +197,7 @@ func TestInFlightBytes(t *testing.T) {
 		q.sent = s.number
 	}
 	if s, ok := q.next(); ok {
-		t.Errorf("%d goes, too", s.number)
+		t.Errorf("%d is dropped, too", s.number)
 	}
 	q.answered(1, 0, false)
 	if s, ok := q.next(); !ok || s.number != 3 {

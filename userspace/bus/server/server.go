@@ -31,7 +31,7 @@ type Options struct {
 	Store   string // folder of JetStream's files
 	Message int    // bytes of the largest message
 	Agents  int    // connections at most
-	Name    string // of this one in a cluster, and what JetStream knows it by
+	Name    string // of this server in a cluster, and for JetStream
 	Cluster string // host:port; "" for none
 	Routes  []string
 	Peers   *tls.Config // of the cluster
@@ -60,7 +60,7 @@ type admitted struct {
 	serial string // of its certificate
 }
 
-// perName bounds the connections of one agent: one, and those that the network has forgotten.
+// perName bounds the connections of an agent: the current one, and old ones that are not yet closed.
 const perName = 4
 
 // Serve starts a server.
@@ -163,7 +163,7 @@ func (s *Server) Check(c natsserver.ClientAuthentication) bool {
 	return true
 }
 
-// who is at the other end: "" for the coordinator itself.
+// who is the name of the client: "" for the coordinator itself.
 func (s *Server) who(c natsserver.ClientAuthentication) (string, error) {
 	if token := c.GetOpts().Token; token != "" {
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.secret)) != 1 {
@@ -171,7 +171,7 @@ func (s *Server) who(c natsserver.ClientAuthentication) (string, error) {
 		}
 		return "", nil
 	}
-	name, serial := c.GetOpts().Username, "" // on this host only: the name given is believed
+	name, serial := c.GetOpts().Username, "" // on this host only: the given name is accepted
 	if s.opts.TLS != nil {
 		state := c.GetTLSConnectionState()
 		if state == nil {
@@ -227,7 +227,7 @@ func (s *Server) DropRevoked(revoked func(serial string) bool) {
 	}
 }
 
-// Connect is a connection of the coordinator's own.
+// Connect opens a connection of the coordinator itself.
 func (s *Server) Connect(options ...nats.Option) (*nats.Conn, error) {
 	conn, err := nats.Connect("", append(options, nats.InProcessServer(s.nats), nats.Token(s.secret))...)
 	if err != nil {
@@ -236,10 +236,10 @@ func (s *Server) Connect(options ...nats.Option) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// Address is where agents connect to.
+// Address is the address that agents connect to.
 func (s *Server) Address() string { return s.nats.Addr().String() }
 
-// Refused are connections that were refused, and messages to subjects of others.
+// Refused is the number of refused connections, and of messages to subjects of others.
 func (s *Server) Refused() (connections, violations uint64) {
 	return s.refused.Load(), s.violations.Load()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// A port that is taken is said at once.
+// A port in use is reported immediately.
 func TestTakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// Who speaks for others is counted and not heard, who has no name is refused, and a name has a few connections and no more, until one ends.
+// Messages in another's name are counted and not received, clients without a name are refused, and a name has only a few connections at a time.
 func TestServer(t *testing.T) {
 	var log bytes.Buffer
 	s, err := Serve(Options{Listen: "127.0.0.1:0", Store: t.TempDir(), Message: bus.DefaultMessage, Agents: 8, Name: "one", Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	if m := <-heard; m.Subject != bus.DataSubject("a") || len(heard) != 0 {
-		t.Errorf("heard %s", m.Subject)
+		t.Errorf("received %s", m.Subject)
 	}
 	for _, name := range []string{"a", "", "a b"} {
 		if c, err := dial(name); err == nil {
@@ -93,7 +93,7 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	s.DropRevoked(func(serial string) bool { return serial != "" }) // nobody has a certificate
+	s.DropRevoked(func(serial string) bool { return serial != "" }) // no client has a certificate
 	if s.Drop("a"); s.conns["a"] != nil {
 		t.Errorf("%d connections are left", len(s.conns["a"]))
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// Chosen is an algorithm of the file, and where it stands there.
+// Chosen is an algorithm of the file, with its node.
 type Chosen struct {
 	session.Selected
 	At *yaml.Node
 }
 
-// Algorithms is a mapping of names to parameters, in the order in which packets meet them.
+// Algorithms is a mapping of names to parameters, in the order of the chain.
 type Algorithms struct{}
 
 func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
@@ -39,7 +39,7 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 		all = append(all, Chosen{algo.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
 	}
 	if good && len(all) == 0 {
-		p.Say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
+		p.Say(n, "algorithms are missing: choose from %s", strings.Join(algo.Names(), ", "))
 		good = false
 	}
 	if most := maps.ChainSlots; len(all) > most {
@@ -49,13 +49,13 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	return all, good
 }
 
-// AlgorithmsFile is the schema of every algorithm's parameters, to which those of configurations refer.
+// AlgorithmsFile is the schema of all algorithms' parameters, which the schemas of configurations refer to.
 const AlgorithmsFile = "algorithms.schema.json"
 
-// Schema refers to AlgorithmsFile: both configurations have the same blocks.
+// Schema refers to AlgorithmsFile, which both configurations share.
 func (Algorithms) Schema() map[string]any { return map[string]any{"$ref": AlgorithmsFile} }
 
-// blocks is what AlgorithmsFile has.
+// blocks is the content of AlgorithmsFile.
 type blocks struct{ Algorithms }
 
 func (blocks) Schema() map[string]any {
@@ -68,15 +68,15 @@ func (blocks) Schema() map[string]any {
 	return map[string]any{"$id": AlgorithmsFile, "type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": maps.ChainSlots}
 }
 
-// Bundled is what a schema needs that stands alone.
+// Bundled is what a self-contained schema includes.
 func Bundled() map[string]any { return map[string]any{"algorithms": blocks{}.Schema()} }
 
-// AlgorithmsSchema is AlgorithmsFile.
+// AlgorithmsSchema is the content of AlgorithmsFile.
 func AlgorithmsSchema() ([]byte, error) {
 	return config.WriteSchema(blocks{}, "algorithms of xdpmon and their parameters", nil)
 }
 
-// parameters of one algorithm.
+// parameters of an algorithm.
 type parameters struct{ d *algo.Descriptor }
 
 func (k parameters) keys() []string {
@@ -153,13 +153,13 @@ func (k parameters) Schema() map[string]any {
 	return map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
 }
 
-// paramTypes are what a parameter may look like in the file; its range is checked by the algorithm's declaration.
+// paramTypes are the YAML types of a parameter in the file; its range is checked by the algorithm's declaration.
 var paramTypes = map[algo.Type][]string{
 	algo.Int: {"integer", "string"}, algo.Float: {"number", "string"}, algo.String: {"string", "number", "boolean"},
 	algo.Duration: {"string"}, algo.Size: {"integer", "string"}, algo.Bool: {"boolean", "string"},
 }
 
-// Judge configures the algorithms, which may refuse what each value alone allows.
+// Judge configures the algorithms, which may reject combinations of values that are allowed one by one.
 func Judge(p *config.Parser, list []Chosen, setup algo.Setup, env algo.Env) (selected []session.Selected) {
 	for _, c := range list {
 		s, err := c.For(setup)

@@ -17,10 +17,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/keys"
 )
 
-// Window is the length of one.
+// Window is the length of a window.
 var Window = config.Duration{What: "window", Min: 100 * time.Millisecond, Max: 24 * time.Hour}
 
-// RuleName is what an agent's rule and a coordinator's measurement are called.
+// RuleName is the name of an agent's rule or a coordinator's measurement.
 var RuleName = config.Word{What: "name", Pattern: ruleName.String(), Check: func(text string) error {
 	if !ruleName.MatchString(text) {
 		return fmt.Errorf("name %q: 1 to 32 letters, digits, dots, - and _", text)
@@ -30,15 +30,15 @@ var RuleName = config.Word{What: "name", Pattern: ruleName.String(), Check: func
 
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
-// Patterns are of names of interfaces or hosts.
+// Patterns match names of interfaces or hosts.
 var Patterns = config.List[string]{What: "a list of patterns", Of: config.Word{What: "a pattern", Check: func(text string) error {
 	if _, err := path.Match(text, ""); err != nil || strings.ContainsAny(text, "/ ") {
-		return fmt.Errorf("pattern %q: a name with * ? and [a-z], without / and blanks", text)
+		return fmt.Errorf("pattern %q: give a name with * ? and [a-z], without / and blanks", text)
 	}
 	return nil
 }}, Min: 1}
 
-// NameNode is the value of `name` of the rule of a number.
+// NameNode is the node of the value of `name` of the i-th rule.
 func NameNode(list *yaml.Node, i int) *yaml.Node {
 	if list.Kind != yaml.SequenceNode || i >= len(list.Content) {
 		return list
@@ -52,7 +52,7 @@ func NameNode(list *yaml.Node, i int) *yaml.Node {
 	return r
 }
 
-// HostName is an agent's or coordinator's.
+// HostName is the name of an agent or coordinator.
 var HostName = config.Word{What: "name", Pattern: "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", Check: bus.CheckName}
 
 // KeyFiles are certificates.
@@ -61,11 +61,11 @@ func KeyFiles() config.Kind {
 		config.Entry("ca", "the authority's certificate", config.Path("ca"), true, config.To(func(f *keys.Files) *string { return &f.CA })),
 		config.Entry("certificate", "one's own", config.Path("certificate"), true, config.To(func(f *keys.Files) *string { return &f.Certificate })),
 		config.Entry("key", "of it; 0600", config.Path("key"), true, config.To(func(f *keys.Files) *string { return &f.Key })),
-		config.Entry("revoked", "the list of what counts no more", config.Path("revoked"), false, config.To(func(f *keys.Files) *string { return &f.Revoked })),
+		config.Entry("revoked", "list of revoked certificates", config.Path("revoked"), false, config.To(func(f *keys.Files) *string { return &f.Revoked })),
 	}}
 }
 
-// schemes that a server may have, and whether they are encrypted.
+// schemes of server URLs, and whether they are encrypted.
 var schemes = map[string]bool{"tls": true, "nats": false}
 
 func checkServer(text string) error {
@@ -99,12 +99,12 @@ func Address(what string) config.Kind {
 	}}
 }
 
-// Servers is a list of where coordinators listen.
+// Servers is a list of coordinators' addresses.
 func Servers(what string) config.Kind {
 	return config.List[string]{What: what, Of: config.Word{What: "a server", Check: checkServer}, Min: 1}
 }
 
-// CheckServers refuses servers that leave this host without keys; n is where they stand in the file.
+// CheckServers records an error for each server on another host without keys; n is the node of the list.
 func CheckServers(p *config.Parser, n *yaml.Node, servers []string, files *keys.Files) {
 	for _, s := range servers {
 		u, err := url.Parse(s)

@@ -14,7 +14,7 @@ func TestNameNode(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := NameNode(list, 1); got != list {
-		t.Errorf("behind the list: %+v", got)
+		t.Errorf("after the list: %+v", got)
 	}
 	if got := NameNode(rule, 0); got != rule {
 		t.Errorf("no list: %+v", got)

@@ -131,7 +131,7 @@ func TestWrong(t *testing.T) {
 		{"measurements:\n  - name: a\n    algorithms: {unmerged: }\n", "3:18", "windows of two hosts cannot be merged: set never.export=true", false},
 		{"measurements:\n  - name: a\n    algorithms: {ade: }\n", "3:18", "added", true},
 		{"measurements:\n  - name: a\n    wait: 1ms\n    algorithms: {added: }\n", "3:11", "allowed are 10ms", false},
-		{"measurements:\n  - name: a\n    seed: 0\n    algorithms: {added: }\n", "3:11", "whole number from 1", true},
+		{"measurements:\n  - name: a\n    seed: 0\n    algorithms: {added: }\n", "3:11", "an integer from 1", true},
 		{"measurements:\n  - name: a\n    vantage: [{name: x}]\n    algorithms: {added: }\n", "3:15", "lacks hosts", true},
 		{"measurements:\n  - name: a\n    vantage: [{name: x, hosts: ['[']}]\n    algorithms: {added: }\n", "3:33", "pattern", false},
 		{least + "bus: {listen: '0.0.0.0:4222'}\n", "4:15", "is reachable from other hosts: set keys", false},
@@ -144,9 +144,9 @@ func TestWrong(t *testing.T) {
 		{least + "bus: {external: ['tls://192.0.2.1:4222']}\n", "4:17", "needs keys", false},
 		{least + "bus: {external: ['http://192.0.2.1']}\n", "4:18", "tls:// or nats://", false},
 		{least + "bus: {external: ['tls://192.0.2.1:4222'], " + ka + ", cluster: {name: c, listen: '127.0.0.1:1', routes: ['127.0.0.1:2']}}\n", "4:94", "with external servers it cannot be set", false},
-		{least + "limits: {rate: 1}\n", "4:16", "whole number from 10", true},
+		{least + "limits: {rate: 1}\n", "4:16", "an integer from 10", true},
 		{least + "limits: {message: 1kB}\n", "4:19", "allowed are", false},
-		{least + "limits: {agents: 0}\n", "4:18", "whole number from 1", true},
+		{least + "limits: {agents: 0}\n", "4:18", "an integer from 1", true},
 		{least + "pahts: /x\n", "4:1", "did you mean paths?", true},
 	} {
 		_, err := Parse("f", []byte(c.text))
@@ -201,7 +201,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// Every number, time and size of a file has bounds, and is taken at both of them, wherever it stands.
+// Every number, duration and size of a file has bounds, and is accepted at both of them, at any position.
 func TestBounds(t *testing.T) {
 	const coordinator = "measurements:\n  - {name: a, algorithms: {added: }"
 	for _, c := range []struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPair: from number, weights and exponents of samples that lie apart, with repetitions, without, and with so few that they tell themselves.
+// TestPair: from number, weights and exponents of separate samples, with repetitions, without, and with so few that they are recognizable.
 func TestPair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 31))
 	plain := Factor{Slots: 256, Inclusion: 1.0 / 8}

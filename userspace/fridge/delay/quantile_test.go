@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// sample fills a spectrum with values of which each comes back with probability q(value) and then weighs 1/q.
+// sample fills a spectrum with values of which each survives with probability q(value) and then has the weight 1/q.
 func sample(rng *rand.Rand, s Scale, values []int64, q func(v float64) float64) *Spectrum {
 	out := NewSpectrum(s)
 	for bin := range out.Mass {
@@ -59,7 +59,7 @@ func TestDistributionComplete(t *testing.T) {
 	}
 }
 
-// TestCoverage: the intervals of count and percentiles hold the truth as often as they say, with weights that differ as
+// TestCoverage: the intervals of count and percentiles contain the truth as often as they state, with weights that differ as
 // those of a fridge do.
 func TestCoverage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -106,7 +106,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// TestFewSamples: one value in 32 comes back, so that one to ten samples speak for a hundred values. They may all lie in one half.
+// TestFewSamples: one value in 32 survives, so that one to ten samples represent a hundred values. They may all be in one half.
 func TestFewSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	const trials = 2000
@@ -129,7 +129,7 @@ func TestFewSamples(t *testing.T) {
 	}
 }
 
-// TestAbove: a share beyond a limit with its Wilson interval. Three slow ones of four say little, 300 of 400 much.
+// TestAbove: a share beyond a limit with its Wilson interval. Three slow ones of four show little, 300 of 400 much.
 func TestAbove(t *testing.T) {
 	for n, decided := range map[float64]bool{1: false, 100: true} {
 		s := NewSpectrum(NewScale(5, 64, false))
@@ -142,7 +142,7 @@ func TestAbove(t *testing.T) {
 			t.Errorf("%g of %g: %g (%g .. %g)", 3*n, 4*n, share, low, high)
 		}
 		if got := low > 0.5; got != decided {
-			t.Errorf("%g of %g: at least %g, says more than half: %v", 3*n, 4*n, low, got)
+			t.Errorf("%g of %g: at least %g in more than half: %v", 3*n, 4*n, low, got)
 		}
 	}
 	if share, low, high := NewSpectrum(NewScale(5, 64, false)).Above(1); !math.IsNaN(share) || low != 0 || high != 1 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRepeats: gaps that were found with the probability that their record survives say how many different requests a
+// TestRepeats: gaps that were found with the probability that their record survives give the number of different requests a
 // run of occurrences holds. Every request is sent once to three times, with pauses of its own.
 func TestRepeats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))

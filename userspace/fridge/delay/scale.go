@@ -15,7 +15,7 @@ type Scale struct {
 	// Unit is what one count of the binned number is worth: ns a tick, 1 for bytes and packets.
 	Unit float64
 	// Exact marks numbers without rounding error (bytes, packets). A delay in ticks is the difference of two times that were
-	// rounded down, so n ticks stand for any delay between n-1 and n+1, and n on average.
+	// rounded down, so n ticks are any delay between n-1 and n+1, and n on average.
 	Exact bool
 }
 

@@ -12,10 +12,10 @@ func TestScale(t *testing.T) {
 		for bin := range s.Bins.Len() {
 			low, high := s.Edges(bin)
 			if !s.Exact && bin > 0 && low != last {
-				t.Fatalf("bin %d begins at %g, the one before ends at %g", bin, low, last)
+				t.Fatalf("bin %d starts at %g, the one before ends at %g", bin, low, last)
 			}
 			if s.Exact && bin > 0 && (low <= last || low > last+1) {
-				t.Fatalf("bin %d begins at %g, the one before ends at %g", bin, low, last)
+				t.Fatalf("bin %d starts at %g, the one before ends at %g", bin, low, last)
 			}
 			centre := s.Centre(bin)
 			if centre < low || centre > high {

@@ -21,7 +21,7 @@ func TestSurvivalEdges(t *testing.T) {
 	want := []float64{0, .25, .5, .75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7}
 	for bin, w := range want {
 		if low, _ := survivalEdges(bin); low != w*survivalUnits {
-			t.Errorf("bin %d begins at %g M, want %g M", bin, low/survivalUnits, w)
+			t.Errorf("bin %d starts at %g M, want %g M", bin, low/survivalUnits, w)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestRowFar: beyond 2 M the bins are wider, and samples rarer: of what survives 4 M one in 55 comes back, of 7 M one in
+// TestRowFar: beyond 2 M the bins are wider, and samples rarer: of what survives 4 M one in 55 is found, of 7 M one in
 // 1100, so that their own scatter hides what is lost here. These are rates that double or nearly so; steady ones are in
 // TestRow.
 func TestRowFar(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRowFar(t *testing.T) {
 		var words [SurvivalBins]uint64
 		weight := 0.0
 		for range 100000 {
-			// samples that come back are fewer the more they survive
+			// the more samples survive, the fewer there are
 			y := c.low - math.Log(1-rng.Float64()*(1-math.Exp(c.low-c.high)))
 			x := uint32(256 * y)
 			weight += f.Weight(float64(x))
@@ -101,7 +101,7 @@ func TestRowFar(t *testing.T) {
 	}
 }
 
-// TestRowSingle: a sample alone in its cell has its own factor, exactly as far as x was kept.
+// TestRowSingle: a sample alone in its cell has its own factor, exactly as far as x was stored.
 func TestRowSingle(t *testing.T) {
 	f := Factor{Slots: 256, Inclusion: 1}
 	for _, x := range []uint32{0, 1, 63, 64, 255, 300, 700, 1500, 1792, 3000} {
@@ -119,7 +119,7 @@ func TestRowEmpty(t *testing.T) {
 	}
 }
 
-// TestRowUnit: above 1024 slots x is kept in units, rounded down, so its mean is half a unit more than what was kept.
+// TestRowUnit: above 1024 slots x is stored in units, rounded down, so its mean is half a unit more than the stored one.
 // Left out, that half makes the weights 0.05 % too small, with any number of slots.
 func TestRowUnit(t *testing.T) {
 	f := Factor{Slots: 65536, Inclusion: 1}

@@ -62,7 +62,7 @@ func TestHandshakeRestart(t *testing.T) {
 		{tcp(1*ms, false, packet.SYN, 7, 0, 0), Event{Outcome: Request}},
 		{tcp(1001*ms, false, packet.SYN, 7, 0, 0), Event{Outcome: Repeated}},
 		{tcp(1005*ms, true, packet.SYN|packet.ACK, 100, 8, 0), Event{Outcome: Answered, Delay: 4 * ms, Reverse: true}},
-		{tcp(1008*ms, false, packet.ACK, 8, 101, 0), Event{}}, // nobody asked for legs
+		{tcp(1008*ms, false, packet.ACK, 8, 101, 0), Event{}}, // legs are not enabled
 	})
 }
 

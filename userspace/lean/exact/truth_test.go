@@ -34,7 +34,7 @@ func modelOptions() traffic.LeanOptions {
 
 // The model knows what it did to every flow. Delays, late packets and repeated ones are the same to the ns and the packet.
 // Gaps are but for what no observer can know: the first three packets of a flow only prove that its numbers advance, and nobody
-// sees what is lost behind the last.
+// sees what is lost after the last.
 func TestTruthOfModel(t *testing.T) {
 	m, tallies, _ := sees(t, modelOptions(), "ipid")
 	done, found := 0.0, 0.0
@@ -66,7 +66,7 @@ func TestTruthOfModel(t *testing.T) {
 	}
 }
 
-// Bytes tell the same losses as identifiers, a segment's payload each, of every flow; and what is lost stays lost where it is
+// Bytes show the same losses as identifiers, a segment's payload each, of every flow; and what is lost stays lost where it is
 // sent again. (Of flows with random identifiers one repetition in 16 is taken for a late packet.)
 func TestTruthOfBytes(t *testing.T) {
 	const payload = 1448
@@ -195,7 +195,7 @@ func syn(at int64, seq uint32) *packet.Packet {
 	return p
 }
 
-// Flows go on over windows, what happened to them does not; pairs add up the flows between two addresses.
+// Flows continue over windows, their events do not; pairs add up the flows between two addresses.
 func TestTruthWindows(t *testing.T) {
 	truth := NewTruth(TruthOptions{Key: heavy.Spec{Fields: heavy.Src | heavy.Dst}, ID: "ipid", Bytes: true})
 	for _, port := range []uint16{1, 7} {
@@ -216,7 +216,7 @@ func TestTruthWindows(t *testing.T) {
 	}
 }
 
-// What is missing of a connection's bytes, to its edges: nothing before its first packet or its SYN, and holes once, by who comes late.
+// Missing bytes of a connection, to its edges: nothing before its first packet or its SYN, and each hole once, by the late packet.
 func TestStream(t *testing.T) {
 	fin := func(p *packet.Packet) *packet.Packet { p.TCPFlags |= packet.FIN; return p }
 	type step struct {

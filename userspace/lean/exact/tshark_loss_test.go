@@ -28,7 +28,7 @@ func tsharkMisses(t *testing.T, path string) map[int]bool {
 }
 
 // No byte is called lost where tshark sees no segment missing, also in captures of hosts that number the packets of all their
-// connections with one counter. tshark tells a hole at the first packet behind it, without data, too; here it is told at the next
+// connections with one counter. tshark reports a hole at the first packet after it, also without data; here it is reported at the next
 // one with data, which some connections never send (unseen).
 func TestTsharkLoss(t *testing.T) {
 	type seen struct{ both, ours, unseen int }

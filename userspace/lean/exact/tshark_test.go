@@ -16,7 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// analysis is what tshark says of a packet.
+// analysis is tshark's result for a packet.
 type analysis struct {
 	old bool    // retransmission (of any kind) or out of order
 	rtt float64 // s; NaN: none
@@ -66,11 +66,11 @@ func eachFrame(t *testing.T, path string, f func(n int, p *packet.Packet)) {
 	}
 }
 
-// Where tshark's definitions are ours it says the same, packet for packet.
+// Where tshark's definitions are ours the results are the same, packet for packet.
 //
 // What is below the highest end so far is a retransmission or out of order to tshark, always, and only such packets are late
 // or again here. (How it divides the two differs: it asks for the time since the highest number for both.) tshark marks
-// further segments that the other end has acknowledged although nobody saw them; those are new here: unseen.
+// further segments that the other end has acknowledged although they were not captured; those are new here: unseen.
 //
 // The delay of an ACK is the same to the microsecond where both have one, unless the segment was sent twice: for two of them
 // tshark starts its clock again, and one waited for 13 s, which is too long here, so that its repetition is timed. tshark also
@@ -107,7 +107,7 @@ func TestTshark(t *testing.T) {
 				old := known && below(p.Seq, highest)
 				switch {
 				case old && !says[n].old:
-					t.Errorf("frame %d is below the highest number, tshark does not say so", n+1)
+					t.Errorf("frame %d is below the highest number, not so for tshark", n+1)
 				case !old && (v.late || v.again):
 					t.Errorf("frame %d is above the highest number and yet %+v", n+1, v)
 				case old:

@@ -74,7 +74,7 @@ func TestLower(t *testing.T) {
 	}
 }
 
-// What is added is the mean of a negative binomial number and three of its deviations: geometric trials say so.
+// The addition is the mean of a negative binomial number and three of its deviations, compared with geometric trials.
 func TestUpper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, share := range []float64{.01, .2, .5, .9} {
@@ -104,7 +104,7 @@ func TestUpper(t *testing.T) {
 }
 
 // Squares that are added up in steps are those that are added up one by one.
-func TestSquaresBehind(t *testing.T) {
+func TestSquaresAfter(t *testing.T) {
 	want := 0.0
 	for r := 100; r < 370_000; r++ {
 		want += Skewed(float64(r)) * Skewed(float64(r))

@@ -1,4 +1,4 @@
-// Package settings holds how a process logs and where its windows go, as configurations of agents and coordinators state it.
+// Package settings holds the configuration of logs and outputs that agents and coordinators have in common.
 package settings
 
 import (
@@ -16,30 +16,30 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// Log says how a process logs.
+// Log configures the log.
 type Log struct{ Format, Level string }
 
-// Output is a stream of windows.
+// Output configures a stream of windows.
 type Output struct {
 	JSON string // file, or - for standard output
 	CDF  bool
 }
 
-// Store says where windows are kept, and how many.
+// Store configures where windows are stored, and how many.
 type Store struct {
 	Path     string
 	MaxAge   time.Duration
 	MaxBytes int64
-	// Snapshots: what windows were made of is kept beside them, so that they can be merged.
+	// Snapshots: the snapshot of each window is stored with it, so that windows can be merged.
 	Snapshots bool
 }
 
-// Metrics say what becomes a series.
+// Metrics select what becomes a series.
 type Metrics struct {
-	Rows       bool // of tables that are named by traffic, too
-	Details    bool // how the measuring went, too
+	Rows       bool // of tables whose keys are from traffic, too
+	Details    bool // of the measurement itself, too
 	Histograms prom.Histograms
-	Limit      int // series of a scrape
+	Limit      int // series per scrape
 }
 
 // DefaultMetrics are without rows, and histograms in both forms.
@@ -47,34 +47,34 @@ func DefaultMetrics() Metrics {
 	return Metrics{Histograms: prom.BothHistograms, Limit: prom.DefaultLimit}
 }
 
-// mostSeries bounds what a limit may be.
+// mostSeries bounds Limit.
 const mostSeries = 10_000_000
 
-// MetricFields are Metrics in a file.
+// MetricFields are the fields of Metrics in a file.
 func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
 	forms := make([]string, len(prom.HistogramForms))
 	for i, f := range prom.HistogramForms {
 		forms[i] = string(f)
 	}
 	return []config.Field[T]{
-		{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, with personal data in its labels", Kind: config.Flag{What: "metrics_rows"},
+		{Key: "metrics_rows", Help: "also serve metrics of flows, addresses and prefixes: each becomes a series, with personal data in its labels", Kind: config.Flag{What: "metrics_rows"},
 			Set: config.To(func(c *T) *bool { return &of(c).Rows })},
-		{Key: "metrics_details", Help: "serve metrics of the measurement itself, too: sizes, settings, ratios of counters, kernel memory, percentiles of further distributions",
+		{Key: "metrics_details", Help: "also serve metrics of the measurement itself: sizes, settings, ratios of counters, kernel memory, percentiles of further distributions",
 			Kind: config.Flag{What: "metrics_details"}, Set: config.To(func(c *T) *bool { return &of(c).Details })},
 		{Key: "metrics_histograms", Help: "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both (both)",
 			Kind: config.Word{What: "metrics_histograms", Choices: forms}, Set: func(c *T, v any) { of(c).Histograms = prom.Histograms(v.(string)) }},
-		{Key: "metrics_limit", Help: "series that a scrape has at most; rows of tables are left out first (50000)", Kind: config.Number{What: "metrics_limit", Min: 1, Max: mostSeries},
+		{Key: "metrics_limit", Help: "maximum of series per scrape; rows of tables are left out first (50000)", Kind: config.Number{What: "metrics_limit", Min: 1, Max: mostSeries},
 			Set: func(c *T, v any) { of(c).Limit = int(v.(uint64)) }},
 	}
 }
 
-// Alerts says who is notified of findings.
+// Alerts configures who is notified of findings.
 type Alerts struct {
-	Alertmanager string // base URL, as http://127.0.0.1:9093; "" for none
+	Alertmanager string // base URL, such as http://127.0.0.1:9093; "": none
 	Webhook      string // URL
 }
 
-// Alerting is Alerts in a file.
+// Alerting is the kind of Alerts in a file.
 func Alerting() config.Kind {
 	address := func(what string) config.Kind {
 		return config.Word{What: what, Pattern: "^https?://", Check: func(text string) error {
@@ -85,30 +85,30 @@ func Alerting() config.Kind {
 		}}
 	}
 	return config.Object[Alerts]{What: "alerts", Defaults: func() Alerts { return Alerts{} }, Fields: []config.Field[Alerts]{
-		{Key: "alertmanager", Help: "URL of an Alertmanager: findings become alerts of its API, version 2", Kind: address("alertmanager"), Required: false, Set: config.To(func(a *Alerts) *string { return &a.Alertmanager })},
+		{Key: "alertmanager", Help: "URL of an Alertmanager: findings are posted as alerts (API version 2)", Kind: address("alertmanager"), Required: false, Set: config.To(func(a *Alerts) *string { return &a.Alertmanager })},
 		{Key: "webhook", Help: "URL that each finding is posted to as JSON when it begins and when it ends", Kind: address("webhook"), Required: false, Set: config.To(func(a *Alerts) *string { return &a.Webhook })},
 	}}
 }
 
-// Web says who may ask page and API on a listener that is not on this host only.
+// Web configures who may use page and API on a listener that other hosts reach.
 type Web struct {
-	TokenFile    string // "" for none
-	Certificates bool   // whoever has one of the bus' authority
+	TokenFile    string // "": none
+	Certificates bool   // accept clients with a certificate of the bus' authority
 }
 
-// Webbing is Web in a file.
+// Webbing is the kind of Web in a file.
 func Webbing() config.Kind {
 	auth := config.Object[Web]{What: "auth", Defaults: func() Web { return Web{} }, Fields: []config.Field[Web]{
-		{Key: "token_file", Help: "a file (0600) with a token of 16 characters or more that everybody gives who asks", Kind: config.Path("token_file"), Set: config.To(func(w *Web) *string { return &w.TokenFile })},
-		{Key: "certificates", Help: "serve HTTPS with the bus' keys, to those who have a certificate of the same authority; metrics and health as well (false)", Kind: config.Flag{What: "certificates"},
+		{Key: "token_file", Help: "file (0600) with a bearer token of at least 16 characters", Kind: config.Path("token_file"), Set: config.To(func(w *Web) *string { return &w.TokenFile })},
+		{Key: "certificates", Help: "serve HTTPS with the bus' keys, only to clients with a certificate of the same authority; metrics and health as well (false)", Kind: config.Flag{What: "certificates"},
 			Set: config.To(func(w *Web) *bool { return &w.Certificates })},
 	}}
 	return config.Object[Web]{What: "web", Defaults: func() Web { return Web{} }, Fields: []config.Field[Web]{
-		{Key: "auth", Help: "who may ask: without it page and API are for this host only, whatever listen says", Kind: auth, Set: func(w *Web, v any) { *w = v.(Web) }},
+		{Key: "auth", Help: "authentication of clients: without it page and API answer this host only, whatever the address in listen", Kind: auth, Set: func(w *Web, v any) { *w = v.(Web) }},
 	}}
 }
 
-// Promised is a list of promises in a file.
+// Promised is the kind of a list of promises in a file.
 func Promised() config.Kind {
 	return config.List[string]{What: "promises", Of: config.Word{What: "promise", Check: func(text string) error {
 		_, err := finding.ParsePromise(text)
@@ -125,7 +125,7 @@ var Listen = config.Word{What: "listen", Check: func(text string) error {
 // DefaultLog is text, from level info on.
 func DefaultLog() Log { return Log{Format: "text", Level: "info"} }
 
-// Logging is a Log in a file.
+// Logging is the kind of Log in a file.
 func Logging() config.Kind {
 	return config.Object[Log]{What: "log", Defaults: DefaultLog, Fields: []config.Field[Log]{
 		{Key: "format", Help: "text or json (text)", Kind: config.Word{What: "format", Choices: []string{"text", "json"}}, Required: false, Set: config.To(func(l *Log) *string { return &l.Format })},
@@ -138,32 +138,32 @@ func output() config.Kind {
 	return config.Object[Output]{What: "an output", Defaults: func() Output { return Output{} }, Fields: []config.Field[Output]{
 		{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: config.Word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
 			if text != "-" && !filepath.IsAbs(text) {
-				return fmt.Errorf("json %q: give a path from the root (/...), or - for standard output", text)
+				return fmt.Errorf("json %q: give an absolute path, or - for standard output", text)
 			}
 			return nil
 		}}, Required: true, Set: config.To(func(o *Output) *string { return &o.JSON })},
-		{Key: "cdf", Help: "write the steps of every distribution, too (false)", Kind: config.Flag{What: "cdf"}, Required: false, Set: config.To(func(o *Output) *bool { return &o.CDF })},
+		{Key: "cdf", Help: "also write the steps of every distribution (false)", Kind: config.Flag{What: "cdf"}, Required: false, Set: config.To(func(o *Output) *bool { return &o.CDF })},
 	}}
 }
 
-// WithSnapshots is for those whose windows are made of some.
-var WithSnapshots = config.Field[Store]{Key: "snapshots", Help: "keep what windows were made of, for `xdpmon history --snapshots` and `xdpmon merge` (false)",
+// WithSnapshots is the field for programs whose windows have snapshots.
+var WithSnapshots = config.Field[Store]{Key: "snapshots", Help: "also store the snapshot of each window, for `xdpmon history --snapshots` and `xdpmon merge` (false)",
 	Kind: config.Flag{What: "snapshots"}, Required: false, Set: config.To(func(s *Store) *bool { return &s.Snapshots })}
 
-// Keep is a Store in a file; path is the default.
+// Keep is the kind of Store in a file; path is the default.
 func Keep(path string, more ...config.Field[Store]) config.Kind {
 	defaults := func() Store { return Store{Path: path, MaxAge: store.DefaultMaxAge, MaxBytes: store.DefaultBytes} }
 	return config.Object[Store]{What: "store", Defaults: defaults, Fields: append([]config.Field[Store]{
 		{Key: "path", Help: "the file (" + path + ")", Kind: config.Path("path"), Required: false, Set: config.To(func(s *Store) *string { return &s.Path })},
-		{Key: "max_age", Help: "older windows go (168h)", Kind: config.Duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: config.To(func(s *Store) *time.Duration { return &s.MaxAge })},
-		{Key: "max_bytes", Help: "of the file; the oldest windows go (256MiB)", Kind: config.Size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: config.To(func(s *Store) *int64 { return &s.MaxBytes })},
+		{Key: "max_age", Help: "older windows are deleted (168h)", Kind: config.Duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: config.To(func(s *Store) *time.Duration { return &s.MaxAge })},
+		{Key: "max_bytes", Help: "maximum size of the file; the oldest windows are deleted first (256MiB)", Kind: config.Size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: config.To(func(s *Store) *int64 { return &s.MaxBytes })},
 	}, more...)}
 }
 
-// Outputs is a list of outputs in a file.
+// Outputs is the kind of a list of outputs in a file.
 func Outputs() config.Kind { return config.List[Output]{What: "outputs", Of: output()} }
 
-// CheckOutputs refuses two outputs into one file; n is where they stand.
+// CheckOutputs reports two outputs to one file; n is the node of the list.
 func CheckOutputs(p *config.Parser, n *yaml.Node, outputs []Output) {
 	var files []string
 	for _, o := range outputs {

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// seen writes down what it is told, and fails from one window on.
+// seen records its input, and fails from one window on.
 type seen struct {
 	told  []string
 	fails int
@@ -32,7 +32,7 @@ func (s *seen) Close() error       { s.told = append(s.told, "close"); return ni
 
 func never(time.Duration) <-chan time.Time { return nil }
 
-// Everything is drawn in order, the progress line is cleared before each, and what was lost is said, even at the end.
+// Everything is drawn in order, the progress line is cleared before each, and losses are reported, even at the end.
 func TestDrawn(t *testing.T) {
 	var hub feed.Hub
 	s := &seen{}
@@ -60,7 +60,7 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// Whoever cannot write any more is told once, and nothing else is written; the run goes on to its end.
+// A failed write is reported once, and nothing else is written; the run continues to its end.
 func TestBroken(t *testing.T) {
 	var hub feed.Hub
 	s, told, cleared := &seen{fails: 2}, []error{}, 0
@@ -75,7 +75,7 @@ func TestBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], errBroken) || !slices.Equal(s.told, []string{"line a", "line a", "close"}) || cleared != 3 {
-		t.Errorf("told %v, written %q, cleared %d times", told, s.told, cleared)
+		t.Errorf("got %v, written %q, cleared %d times", told, s.told, cleared)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestNothingIsDrawn(t *testing.T) {
 	}
 }
 
-// The end waits for a reader who does not read as long as it is said to, and no longer.
+// The end waits for a blocked reader as long as configured, and no longer.
 func TestNotRead(t *testing.T) {
 	var hub feed.Hub
 	d := New(&seen{}, hub.Subscribe(feed.Options{}), func(error) {})

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/status"
 )
 
-// A remedy stands below what is missing, and nowhere else.
+// A remedy is below what is missing, and nowhere else.
 func TestFeatures(t *testing.T) {
 	f := features.Features{Kernel: "6.1", Arch: "x86_64", CPUs: 4, Host: []features.Feature{
 		{Name: "there", State: kernel.Supported, Detail: "since 5.10", Remedy: "none is needed"},
@@ -39,7 +39,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// What is attached, and by whom; what acts, and what is wrong, stands below.
+// Programs that are attached, with their owners; enforcers and problems are below.
 func TestStatus(t *testing.T) {
 	one := status.Attachment{Interface: "eth0", Occupant: attach.Occupant{Via: "xdp", Direction: "ingress", Mode: "native", Program: 7, PIDs: []int{3, 4}}, Instance: 9,
 		Algorithms: []string{"lean", "hhh"}, Pin: "p", Packets: 1200}

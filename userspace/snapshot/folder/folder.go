@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Suffix is how files of snapshots end.
+// Suffix is the suffix of snapshots' files.
 const Suffix = ".xdpsnap"
 
 // Options of a folder.
@@ -88,7 +88,7 @@ func (f *Folder) Write(l *report.Line) error {
 	if err := os.Rename(path+".tmp", path); err != nil {
 		return err
 	}
-	f.files = slices.DeleteFunc(f.files, func(old file) bool { // a capture that is replayed again
+	f.files = slices.DeleteFunc(f.files, func(old file) bool { // of a capture that is replayed again
 		if old.name == name {
 			f.bytes -= old.size
 		}

@@ -32,7 +32,7 @@ func TestSnapshotsAreKeptWithinTheirLimit(t *testing.T) {
 		t.Errorf("the last is %s", name)
 	}
 	if full != 1 {
-		t.Errorf("it was said %d times that there is no more room", full)
+		t.Errorf("the full folder was logged %d times", full)
 	}
 	opts.Clock = report.Clock{}
 	again, err := Open(dir, opts)

@@ -1,4 +1,4 @@
-// Package client asks /api/v1 of an agent, a coordinator or a run of its own, over a socket, a network or a pipe within the process.
+// Package client queries /api/v1 of an agent, a coordinator or a run of its own, over a socket, a network or a pipe within the process.
 package client
 
 import (
@@ -19,33 +19,33 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/api"
 )
 
-// Client asks one API. It is safe for concurrent use.
+// Client queries one API. It is safe for concurrent use.
 type Client struct {
 	base  string // without the API's prefix
 	token func() string
 	http  http.Client
 
 	mu    sync.Mutex
-	known map[string]answer // by path and query: what the tag stands for
+	known map[string]answer // by path and query: answers with their tags
 }
 
-// answer is one that the server has tagged.
+// answer is an answer with a tag.
 type answer struct {
 	tag  string
 	body []byte
 }
 
 const (
-	// mostBody bounds what is read of an answer: the API's bound and some.
+	// mostBody bounds the size of an answer: the API's bound and some more.
 	mostBody = 9 << 20
-	// mostKnown and mostKnownBody bound what is kept for tags.
+	// mostKnown and mostKnownBody bound the cache of tagged answers.
 	mostKnown     = 32
 	mostKnownBody = 1 << 20
-	// askPatience is how long an answer may take.
+	// askPatience is the timeout of a request.
 	askPatience = 15 * time.Second
 )
 
-// Problem is an error that the API has answered with.
+// Problem is an error returned by the API.
 type Problem struct {
 	Status int
 	Detail string
@@ -53,12 +53,12 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Detail }
 
-// Temporary reports whether the same question may be answered later.
+// Temporary reports whether a retry may succeed.
 func (p *Problem) Temporary() bool {
 	return p.Status == http.StatusServiceUnavailable || p.Status >= 500
 }
 
-// New asks at a target.
+// New is a client of a target.
 func New(t Target) *Client {
 	transport := &http.Transport{TLSClientConfig: t.TLS, MaxIdleConns: 4, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, DisableCompression: true, ResponseHeaderTimeout: askPatience}
 	if t.Dial != nil {
@@ -67,7 +67,7 @@ func New(t Target) *Client {
 	return &Client{base: t.Base, token: t.Token, http: http.Client{Transport: transport}, known: map[string]answer{}}
 }
 
-// Close ends connections that wait for further questions.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func (c *Client) request(ctx context.Context, path string, q url.Values) (*http.Request, error) {
@@ -87,7 +87,7 @@ func (c *Client) request(ctx context.Context, path string, q url.Values) (*http.
 	return r, nil
 }
 
-// get asks for a path and reads the answer into a value.
+// get requests a path and decodes the answer.
 func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -130,7 +130,7 @@ func (c *Client) problemOf(r *http.Response, body []byte) error {
 	}
 	switch {
 	case r.StatusCode == http.StatusNotFound && p.Detail == "":
-		detail = "no API answers there (404): is it xdpmon, and of this version?"
+		detail = "no API at this address (404): is it xdpmon, and of this version?"
 	case r.StatusCode == http.StatusBadRequest && strings.Contains(detail, "HTTPS server"):
 		detail = "it serves HTTPS: give https:// with --ca, --cert and --key"
 	case r.StatusCode == http.StatusUnauthorized && c.token != nil:
@@ -143,7 +143,7 @@ func (c *Client) problemOf(r *http.Response, body []byte) error {
 	return &Problem{r.StatusCode, detail}
 }
 
-// plain is an error without the URL, which the title shows, and with the remedy where one is known.
+// plain removes the URL, which the title shows, from an error, and adds the remedy if one is known.
 func plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -156,7 +156,7 @@ func plain(err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: --ca FILE names the authority", err)
-	case strings.Contains(err.Error(), "certificate required"): // an alert of TLS, which has no type
+	case strings.Contains(err.Error(), "certificate required"): // a TLS alert, which has no type
 		return fmt.Errorf("%w: --cert and --key", err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%w: it serves HTTP, give http://", err)
@@ -177,17 +177,17 @@ func (c *Client) keep(name string, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) >= mostKnown {
-		clear(c.known) // questions about the past differ each time: those that repeat are here again soon
+		clear(c.known) // queries about the past differ each time: repeated ones are soon cached again
 	}
 	c.known[name] = answer{a.tag, bytes.Clone(a.body)}
 }
 
-// Instances are what is measured.
+// Instances are the measured instances.
 func (c *Client) Instances(ctx context.Context) (out api.Instances, err error) {
 	return out, c.get(ctx, "/instances", nil, &out)
 }
 
-// Findings that go on; with to those that are known from before that time, and since from.
+// Findings are the active findings; with to those that started before that time, and ended at from or later.
 func (c *Client) Findings(ctx context.Context, from, to time.Time) (out api.Findings, err error) {
 	q := url.Values{}
 	if to.IsZero() && from.IsZero() {
@@ -205,17 +205,17 @@ func (c *Client) Report(ctx context.Context, key, algorithm string, at time.Time
 	return out, c.get(ctx, "/reports", q, &out)
 }
 
-// Distribution is one of a window with its steps.
+// Distribution is a distribution of a window with its steps.
 func (c *Client) Distribution(ctx context.Context, key, algorithm, name string, at time.Time) (out api.Distribution, err error) {
 	q := url.Values{"key": {key}, "algorithm": {algorithm}, "distribution": {name}}
 	setTime(q, "at", at)
 	return out, c.get(ctx, "/distributions", q, &out)
 }
 
-// MostRows is how many rows of a table are asked for at most.
+// MostRows is the maximum of rows requested of a table.
 const MostRows = 1000
 
-// Table is the first rows of one.
+// Table is the first rows of a table.
 func (c *Client) Table(ctx context.Context, key, algorithm, name string, at time.Time) (out api.Table, err error) {
 	q := url.Values{"key": {key}, "algorithm": {algorithm}, "table": {name}, "limit": {fmt.Sprint(MostRows)}}
 	setTime(q, "at", at)
@@ -230,7 +230,7 @@ func (c *Client) Windows(ctx context.Context, key, algorithm string, from, to ti
 	return out, c.get(ctx, "/windows", q, &out)
 }
 
-// Health is how the process fares.
+// Health is the state of the process.
 func (c *Client) Health(ctx context.Context) (out api.Health, err error) {
 	return out, c.get(ctx, "/health", nil, &out)
 }

@@ -19,10 +19,10 @@ const (
 	Window  = "window"
 	Finding = "finding"
 	Missed  = "missed"
-	Quiet   = "" // nothing happened: a comment that keeps the connection
+	Quiet   = "" // no event: a comment that keeps the connection open
 )
 
-// Event is one of the stream: a kind, and what it has.
+// Event is an event of the stream.
 type Event struct {
 	Kind   string
 	Window api.Closed
@@ -32,11 +32,11 @@ type Event struct {
 const (
 	// mostLine bounds a line of the stream: an event has a few hundred bytes.
 	mostLine = 1 << 20
-	// silence is how long a stream may be silent: its server writes a comment every 15 s.
+	// silence is the timeout of a stream: its server writes a comment every 15 s.
 	silence = 45 * time.Second
 )
 
-// Follow calls on for each event until the stream or ctx ends. It returns why.
+// Follow calls on for each event until the stream or ctx ends, and returns the reason.
 func (c *Client) Follow(ctx context.Context, on func(Event)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -50,7 +50,7 @@ func (c *Client) Follow(ctx context.Context, on func(Event)) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // what is missing of it, is missing in the message
+		body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // a failed read shortens the message
 		return c.problemOf(response, body)
 	}
 	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing has arrived for %v", silence)) })
@@ -90,7 +90,7 @@ func read(from io.Reader, on func(Event)) error {
 	return lines.Err()
 }
 
-// emit passes on an event; one of a later version is left out.
+// emit passes on an event; unknown kinds of later versions are ignored.
 func emit(kind string, data []byte, on func(Event)) {
 	e := Event{Kind: kind}
 	switch kind {

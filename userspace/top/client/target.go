@@ -13,16 +13,16 @@ import (
 	"sync"
 )
 
-// Target is where to ask.
+// Target is the address of an API.
 type Target struct {
-	Name  string // for people
+	Name  string // for display
 	Base  string // http://host
 	Token func() string
 	TLS   *tls.Config
-	Dial  func(context.Context) (net.Conn, error) // nil: by the name in Base
+	Dial  func(context.Context) (net.Conn, error) // nil: by the host in Base
 }
 
-// Access is what a listener may ask for: docs/api.md, "Who may ask".
+// Access is the authentication that a listener may require: docs/api.md, "Who may ask".
 type Access struct {
 	TokenFile     string
 	CA, Cert, Key string // files
@@ -33,7 +33,7 @@ func Socket(path string) Target {
 	return Target{Name: path, Base: "http://agent", Dial: func(ctx context.Context) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", path) }}
 }
 
-// Remote is a target by its address: host:port, :port, a URL, or the path of a socket.
+// Remote is a target given by its address: host:port, :port, a URL, or the path of a socket.
 func Remote(address string, a Access) (t Target, err error) {
 	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "./") || strings.HasPrefix(address, "unix:") {
 		return Socket(strings.TrimPrefix(strings.TrimPrefix(address, "unix:"), "//")), nil
@@ -47,7 +47,7 @@ func Remote(address string, a Access) (t Target, err error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return t, fmt.Errorf("%q is no address: host:9400, https://host:9400 or /path/of/a.sock", address)
+		return t, fmt.Errorf("%q is not an address: give host:9400, https://host:9400 or /path/of/a.sock", address)
 	}
 	if strings.HasPrefix(u.Host, ":") {
 		u.Host = "127.0.0.1" + u.Host
@@ -60,7 +60,7 @@ func Remote(address string, a Access) (t Target, err error) {
 	return t, err
 }
 
-// token reads the file for every question, so that a token that was replaced counts at once.
+// token reads the file for every request, so that a replaced token applies immediately.
 func (a Access) token() (func() string, error) {
 	if a.TokenFile == "" {
 		return nil, nil
@@ -102,14 +102,14 @@ func (a Access) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// Within serves a handler inside the process, and returns where to ask it. close ends it.
+// Within serves a handler inside the process, and returns its target. close ends it.
 func Within(name string, handler http.Handler) (t Target, close func() error) {
 	l := &pipes{accept: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: handler}
 	ended := make(chan struct{})
 	go func() {
 		defer func() { ended <- struct{}{} }()
-		_ = server.Serve(l) // it ends with close
+		_ = server.Serve(l) // returns after close
 	}()
 	return Target{Name: name, Base: "http://localhost", Dial: l.dial}, func() error {
 		err := server.Close()
@@ -118,7 +118,7 @@ func Within(name string, handler http.Handler) (t Target, close func() error) {
 	}
 }
 
-// pipes is a listener whose connections stay in the process.
+// pipes is a listener whose connections stay within the process.
 type pipes struct {
 	accept chan net.Conn
 	done   chan struct{}

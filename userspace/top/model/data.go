@@ -1,5 +1,5 @@
-// Package model is what `xdpmon top` shows, without how: findings, instances and their windows as the API has them, what is selected, sorted and
-// filtered, and what a key changes. It knows neither terminal nor network.
+// Package model is the state of `xdpmon top`, without its drawing: findings, instances and their windows as returned by the API, selection, sorting,
+// filters, and the effect of keys. It knows neither terminal nor network.
 package model
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Estimate is a number with its ends; NaN: there is none.
+// Estimate is a number with the ends of its interval; NaN: there is none.
 type Estimate struct {
 	Value, Low, High float64
-	Bound            bool // the ends are bounds, no interval
+	Bound            bool // the ends are bounds, not a confidence interval
 }
 
-// None is an estimate of nothing.
+// None is a missing estimate.
 func None() Estimate { return Estimate{math.NaN(), math.NaN(), math.NaN(), false} }
 
 // Enclosed reports whether both ends are known.
@@ -33,19 +33,19 @@ type Row struct {
 	Interfaces          []string
 	Algorithms          []string
 	WindowNS            int64
-	End                 int64 // of its latest window, ms since 1970
+	End                 int64 // of its latest window, ms of Unix time
 	Packets, Bits       float64
 	P50, P99            Estimate
-	Delay               string // of what
+	Delay               string // title of the delay
 	Loss, Queue         float64
-	Unmeasured          uint64 // events that the measuring itself has lost
+	Unmeasured          uint64 // events lost by the measurement
 	Known, Merged       int    // hosts, at a coordinator
 	Missing             []string
-	Rates               []float64 // packets a second, the latest last
+	Rates               []float64 // packets per second, the latest last
 	main                *api.Measuring
 }
 
-// Place is where it measures: interfaces and whom they serve.
+// Place is where it measures: interfaces and their guests.
 func (r *Row) Place() string {
 	text := strings.Join(r.Interfaces, ",")
 	if r.Guest != "" {
@@ -105,7 +105,7 @@ func estimateOf(q api.Quantile) Estimate {
 	return Estimate{Number(q.Value), Number(q.Low), Number(q.High), q.Promise == "bound"}
 }
 
-// Number of JSON; NaN where it is none.
+// Number parses a JSON number; NaN if it is none.
 func Number(text json.RawMessage) float64 {
 	var f float64
 	if len(text) == 0 || text[0] == 'n' || json.Unmarshal(text, &f) != nil {
@@ -114,7 +114,7 @@ func Number(text json.RawMessage) float64 {
 	return f
 }
 
-// Text of JSON for people, with its unit.
+// Text formats a JSON value with its unit.
 func Text(text json.RawMessage, unit string) string {
 	if len(text) == 0 {
 		return "-"
@@ -133,7 +133,7 @@ type pastFields struct {
 	apply     func(r *Row, row []json.RawMessage)
 }
 
-// fieldsOf lists what has to be asked for to know an instance at an earlier time; only rate: where its rate alone is missing.
+// fieldsOf lists the fields needed to show an instance at an earlier time; onlyRate: only its rate.
 func fieldsOf(i *api.Instance, onlyRate bool) (all []pastFields) {
 	main := rowOf(i).main
 	for n := range i.Algorithms {
@@ -194,18 +194,18 @@ func fieldsOf(i *api.Instance, onlyRate bool) (all []pastFields) {
 	return all
 }
 
-// column of an overview: how rows are ordered by it.
+// column is a sort order of the overview.
 type column struct {
 	name string
 	by   func(a, b *Row) int
-	down bool // the largest first
+	down bool // largest first
 }
 
 func byNumber(of func(*Row) float64) func(a, b *Row) int {
 	return func(a, b *Row) int { return cmp.Compare(low(of(a)), low(of(b))) }
 }
 
-// low puts what is unknown below all numbers.
+// low sorts unknown values below all numbers.
 func low(x float64) float64 {
 	if math.IsNaN(x) {
 		return math.Inf(-1)
@@ -213,7 +213,7 @@ func low(x float64) float64 {
 	return x
 }
 
-// columns of the overview in their order; the API's order is by name.
+// columns of the overview, in their order; the API sorts by name.
 var columns = []column{
 	{"name", func(a, b *Row) int { return strings.Compare(a.Key, b.Key) }, false},
 	{"rate", byNumber(func(r *Row) float64 { return r.Packets }), true},
@@ -224,7 +224,7 @@ var columns = []column{
 	{"queue", byNumber(func(r *Row) float64 { return r.Queue }), true},
 }
 
-// Columns are the names that the overview can be sorted by.
+// Columns are the names of the sort orders of the overview.
 func Columns() []string {
 	names := make([]string, len(columns))
 	for n, c := range columns {
@@ -233,9 +233,9 @@ func Columns() []string {
 	return names
 }
 
-// Order of rows: by a column (an index), in its own direction or the other one.
+// Order is the sort order of rows: by a column (an index), in its natural direction or the reverse.
 type Order struct {
-	Column  int // -1: as they are
+	Column  int // -1: unsorted
 	Reverse bool
 }
 
@@ -255,15 +255,15 @@ func sorted(rows []*Row, o Order) []*Row {
 	return out
 }
 
-// goesOn reports whether a finding went on at a time (ns since 1970; 0: now).
-func goesOn(f *finding.Finding, at int64) bool {
+// activeAt reports whether a finding was active at a time (ns of Unix time; 0: now).
+func activeAt(f *finding.Finding, at int64) bool {
 	if at == 0 {
 		return f.Until == 0 && f.State != finding.Ends
 	}
 	return f.Since < at && (f.Until == 0 || f.Until >= at)
 }
 
-// MS is a time of the API.
+// MS converts a time of the API.
 func MS(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 func contains(text, want string) bool { return strings.Contains(strings.ToLower(text), want) }

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-// API is what is asked; a client is one.
+// API is the source of answers; a client is one.
 type API interface {
 	Instances(ctx context.Context) (api.Instances, error)
 	Findings(ctx context.Context, from, to time.Time) (api.Findings, error)
@@ -30,20 +30,20 @@ type API interface {
 type Request struct {
 	At        time.Time // zero: now
 	View      View
-	Key       string // of the instance that is open
+	Key       string // of the open instance
 	Algorithm string
 	Table     string
-	Fields    []string // of the row that is open, over time
-	Rates     []string // instances whose rates over time are not known yet, or all that are in sight at an earlier time
+	Fields    []string // of the open row, over time
+	Rates     []string // instances whose past rates are missing, or all visible ones at an earlier time
 	Points    int
 }
 
-// same reports whether an answer to the other one is still one to this.
+// same reports whether an answer to another request also answers this one.
 func (r Request) same(o Request) bool {
 	return r.At.Equal(o.At) && r.View == o.View && r.Key == o.Key && r.Algorithm == o.Algorithm && r.Table == o.Table && slices.Equal(r.Fields, o.Fields)
 }
 
-// Answer is what was asked for.
+// Answer is the result of a request.
 type Answer struct {
 	Request   Request
 	Instances api.Instances
@@ -58,15 +58,15 @@ type Answer struct {
 }
 
 const (
-	// sparkPoints is how many windows a picture of an instance has at most.
+	// sparkPoints is the maximum of windows in a sparkline.
 	sparkPoints = 60
-	// pastFindings is how long before a time findings may have begun to be looked for.
+	// pastFindings is how long before the displayed time findings may have started.
 	pastFindings = 24 * time.Hour
-	// asksAtOnce is how many questions about instances wait for their answers at the same time: the API answers four.
+	// asksAtOnce bounds concurrent requests about instances: the API answers four.
 	asksAtOnce = 3
 )
 
-// Fetch asks for what a view needs. Its error is that of the first question that matters.
+// Fetch executes a request. Its error is the first one that matters.
 func Fetch(ctx context.Context, c API, r Request) (a Answer) {
 	a.Request = r
 	if a.Instances, a.Err = c.Instances(ctx); a.Err != nil {
@@ -119,7 +119,7 @@ func fetchRates(ctx context.Context, c API, r Request, all api.Instances) (map[s
 	return rows, failed
 }
 
-// fetchRow is an instance at a time, with how its rate went before.
+// fetchRow is an instance at a time, with its rates before.
 func fetchRow(ctx context.Context, c API, at time.Time, i *api.Instance) (*Row, error) {
 	now := rowOf(i)
 	to := at
@@ -154,7 +154,7 @@ func fetchRow(ctx context.Context, c API, at time.Time, i *api.Instance) (*Row, 
 	return now, nil
 }
 
-// fetchReport asks for a window with what is open of it. That there is none is no failure: the view tells it.
+// fetchReport requests a window with its open parts. A missing window is not an error: the view reports it.
 func fetchReport(ctx context.Context, c API, r Request, a *Answer) error {
 	report, err := c.Report(ctx, r.Key, r.Algorithm, r.At)
 	var p *client.Problem
@@ -227,14 +227,14 @@ func numbers(row []json.RawMessage) []float64 {
 	return out
 }
 
-// openFindings are those that went on at a time, the gravest first, and those that were over.
+// openFindings are the findings active at a time, the most severe first, and those that had ended.
 func openFindings(list []finding.Finding, at time.Time) (open, over []finding.Finding) {
 	ns := int64(0)
 	if !at.IsZero() {
 		ns = at.UnixNano()
 	}
 	for _, f := range list {
-		if goesOn(&f, ns) {
+		if activeAt(&f, ns) {
 			open = append(open, f)
 		} else {
 			over = append(over, f)
@@ -244,11 +244,11 @@ func openFindings(list []finding.Finding, at time.Time) (open, over []finding.Fi
 	return open, over
 }
 
-// fieldsOfRow are what is worth drawing over time of a row: the columns that say so.
+// fieldsOfRow are the fields of a row to draw over time: the columns marked so.
 func fieldsOfRow(t *api.Table, row int) (fields []string) {
 	name := label(t, row)
 	if name == "" || strings.ContainsAny(name, ",]") {
-		return nil // no field can name it
+		return nil // no field can refer to it
 	}
 	for _, c := range t.Columns {
 		if c.History {

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
-// Key is one that was pressed: a character, or a name.
+// Key is a pressed key: a character, or a name.
 type Key struct {
 	Rune rune
 	Name string // Up, Down, Left, Right, PageUp, PageDown, Home, End, Enter, Escape, Tab, BackTab, Backspace, Interrupt
@@ -16,14 +16,14 @@ type Key struct {
 // Effect of a key.
 type Effect int
 
-// Effects: the screen is drawn again after each.
+// Effects: the screen is redrawn after each.
 const (
 	Draw Effect = iota
-	Ask         // another window or view is shown: ask for it
+	Ask         // another window or view is shown: request it
 	Quit
 )
 
-// Press takes a key.
+// Press handles a key.
 func (m *Model) Press(k Key) Effect {
 	if k.Name == "Interrupt" {
 		return Quit
@@ -59,7 +59,7 @@ func (m *Model) Press(k Key) Effect {
 	return Draw
 }
 
-// typed takes a key of a filter.
+// typed handles a key while a filter is edited.
 func (m *Model) typed(k Key) Effect {
 	p := m.Place()
 	switch {
@@ -78,7 +78,7 @@ func (m *Model) typed(k Key) Effect {
 	return Draw
 }
 
-// anywhere are the keys that mean the same in all views.
+// anywhere handles the keys that all views share.
 func (m *Model) anywhere(k Key) (e Effect, done bool) {
 	if m.moved(k) {
 		return Draw, true
@@ -113,7 +113,7 @@ func (m *Model) anywhere(k Key) (e Effect, done bool) {
 	return Draw, true
 }
 
-// escape goes one step back: from a filter, from a view, from the choice of an interface.
+// escape goes back one step: it clears a filter, leaves a view, or clears the choice of an interface.
 func (m *Model) escape() Effect {
 	switch p := m.Place(); {
 	case p.Filter != "":
@@ -126,7 +126,7 @@ func (m *Model) escape() Effect {
 	return Ask
 }
 
-// moved moves the selection.
+// moved handles the keys that move the selection.
 func (m *Model) moved(k Key) bool {
 	p, page := m.Place(), max(1, m.Height-8)
 	switch {
@@ -183,7 +183,7 @@ func (m *Model) open(key, algorithm string) {
 	m.enter(Place{View: Opened, Key: key, Algorithm: algorithm, Order: Order{Column: -1}})
 }
 
-// ordered takes the keys that sort: s and S, < and >, and the number of a column.
+// ordered handles the keys that sort: s and S, < and >, and the number of a column.
 func (m *Model) ordered(k Key, columns int) bool {
 	o := &m.Place().Order
 	switch {
@@ -234,7 +234,7 @@ func (m *Model) pressOpened(k Key) Effect {
 	return Draw
 }
 
-// next is the index after or before one of n.
+// next is the next or previous index of n, cyclically.
 func next(at, n int, up bool) int {
 	if up {
 		return (at + 1) % n
@@ -270,7 +270,7 @@ func (m *Model) nextTable(up bool) {
 	p.Table, p.Selected, p.Filter, p.Order = r.Tables[next(at, len(r.Tables), up)].Name, 0, "", Order{Column: -1}
 }
 
-// openSubject goes from a finding to the instance that it was found on, the algorithm that bears it out, and the row of its subject.
+// openSubject opens the instance of a finding, with the algorithm of its evidence, and selects the row of its subject.
 func (m *Model) openSubject(f *finding.Finding) Effect {
 	if f == nil {
 		return Draw
@@ -284,7 +284,7 @@ func (m *Model) openSubject(f *finding.Finding) Effect {
 	return Ask
 }
 
-// placeOf is where the numbers of a finding are: of the instances on its interface the first that has an algorithm of its evidence.
+// placeOf is where the numbers of a finding are: the first instance on its interface that runs an algorithm of its evidence.
 func (m *Model) placeOf(f *finding.Finding) (key, algorithm string) {
 	places := strings.Split(f.Interface, ",")
 	for n := range m.Instances.Instances {
@@ -305,14 +305,14 @@ func (m *Model) placeOf(f *finding.Finding) (key, algorithm string) {
 	return key, algorithm
 }
 
-// seek selects the row of a subject, in the first table that has one.
+// seek selects the row of a subject, in the first table that contains one.
 func (m *Model) seek() {
 	p, r := m.Place(), m.Report()
 	if p.Subject == "" || r == nil {
 		return
 	}
 	want := p.Subject
-	p.Subject = "" // whoever moves on is not brought back
+	p.Subject = "" // do not return to it after the user moves on
 	for n := range r.Tables {
 		p.Table = r.Tables[n].Name
 		for at, row := range m.Cells().Rows {

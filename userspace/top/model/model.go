@@ -13,14 +13,14 @@ import (
 
 var nan = math.NaN()
 
-// View is what the screen shows.
+// View is the content of the screen.
 type View int
 
 // Views.
 const (
 	Overview   View = iota
 	Opened          // an instance with one algorithm and one of its tables
-	Details         // everything that its report has
+	Details         // all of its report
 	RowDetails      // a row of the table
 	FindingDetails
 	Health
@@ -28,51 +28,51 @@ const (
 	Help
 )
 
-// Place is a view and where in it one is.
+// Place is a view with its selection.
 type Place struct {
 	View           View
 	Key, Algorithm string
 	Table          string
 	Finding        string // its ID
 	Row            string // of the table: its first label
-	Subject        string // whose row is to be selected when the window is known
+	Subject        string // whose row is selected when the window arrives
 	Selected       int
 	Filter         string
 	Order          Order
 }
 
-// Notice is a sentence for the operator.
+// Notice is a message for the operator.
 type Notice struct {
 	Text string
 	At   time.Time
 }
 
 const (
-	// mostNotices are kept: the start lines of a run and some more.
+	// mostNotices bounds the stored notices: the start lines of a run and some more.
 	mostNotices = 50
-	// mostFilter is how long a filter may be.
+	// mostFilter bounds the length of a filter.
 	mostFilter = 100
-	// far is how many windows { and } move.
+	// far is the number of windows that { and } move by.
 	far = 30
 )
 
 // Model is the state of a screen. One goroutine owns it.
 type Model struct {
 	Width, Height int
-	Source        string // where it asks
+	Source        string // address of the API
 	Now           func() time.Time
 
 	Up      bool      // the stream is open
-	Changed time.Time // when Up did
-	Trouble string    // why not, or what the API has refused
-	Missed  uint64    // events that this reader was too slow for
-	Ended   bool      // what was measured has ended: there is nothing to connect to again
+	Changed time.Time // time of the last change of Up
+	Trouble string    // why the stream is not open, or the API's last error
+	Missed  uint64    // events dropped because this client was too slow
+	Ended   bool      // the measurement has ended: no reconnection
 
 	Instances api.Instances
 	Open      []finding.Finding
 	Over      []finding.Finding
 	Answer    Answer // of the view
-	Known     bool   // there was an answer
+	Known     bool   // an answer has arrived
 	Notices   []Notice
 
 	At        time.Time // zero: live
@@ -83,17 +83,17 @@ type Model struct {
 	Stack     []Place
 
 	rows   map[string]*Row // live
-	filled map[string]bool // rates before the first window that was seen are known
+	filled map[string]bool // rates before the first window seen are loaded
 	past   map[string]*Row // at At
 }
 
-// New is a model that shows the overview.
+// New is a model of the overview.
 func New(source string, now func() time.Time) *Model {
 	return &Model{Width: 80, Height: 24, Source: source, Now: now, Changed: now(), rows: map[string]*Row{}, filled: map[string]bool{}, past: map[string]*Row{},
 		Stack: []Place{{View: Overview, Order: Order{Column: -1}}}}
 }
 
-// Place is where one is.
+// Place is the current place.
 func (m *Model) Place() *Place { return &m.Stack[len(m.Stack)-1] }
 
 func (m *Model) enter(p Place) { m.Stack = append(m.Stack, p) }
@@ -106,7 +106,7 @@ func (m *Model) back() bool {
 	return true
 }
 
-// Live reports whether what is shown is now.
+// Live reports whether the latest data are shown.
 func (m *Model) Live() bool { return m.At.IsZero() }
 
 // Rows are the instances of the overview: filtered, sorted.
@@ -126,10 +126,10 @@ func (m *Model) Rows() []*Row {
 	return sorted(out, p.Order)
 }
 
-// All is how many instances there are.
+// All is the number of instances.
 func (m *Model) All() int { return len(m.Instances.Instances) }
 
-// row is an instance at the time that is shown.
+// row is an instance at the displayed time.
 func (m *Model) row(key string) *Row {
 	live := m.rows[key]
 	if m.Live() || live == nil {
@@ -138,12 +138,12 @@ func (m *Model) row(key string) *Row {
 	if r := m.past[key]; r != nil {
 		return r
 	}
-	r := *live // its numbers are being asked for
+	r := *live // its values are being requested
 	r.Packets, r.Bits, r.P50, r.P99, r.Loss, r.Queue, r.End, r.Rates = nan, nan, None(), None(), nan, nan, 0, nil
 	return &r
 }
 
-// Findings are those of the overview that go on: filtered, the gravest first.
+// Findings are the active findings of the overview: filtered, the most severe first.
 func (m *Model) Findings() []*finding.Finding {
 	want := strings.ToLower(m.Stack[0].Filter)
 	var out []*finding.Finding
@@ -159,7 +159,7 @@ func (m *Model) Findings() []*finding.Finding {
 	return out
 }
 
-// Finding is the one that is open; nil when it is known no more.
+// Finding is the open finding; nil if it no longer exists.
 func (m *Model) Finding() *finding.Finding {
 	for _, list := range [][]finding.Finding{m.Open, m.Over} {
 		for n := range list {
@@ -171,7 +171,7 @@ func (m *Model) Finding() *finding.Finding {
 	return nil
 }
 
-// Instance is the one that is open.
+// Instance is the open instance.
 func (m *Model) Instance() *api.Instance {
 	for n := range m.Instances.Instances {
 		if i := &m.Instances.Instances[n]; i.Key == m.Place().Key {
@@ -181,7 +181,7 @@ func (m *Model) Instance() *api.Instance {
 	return nil
 }
 
-// Table is the one that is open of the report; nil where it has none.
+// Table is the open table of the report; nil if it has none.
 func (m *Model) Table() *api.Table {
 	r := m.Report()
 	if r == nil || len(r.Tables) == 0 {
@@ -195,12 +195,12 @@ func (m *Model) Table() *api.Table {
 	return &r.Tables[m.firstTable(r)]
 }
 
-// firstTable is the first one that has rows.
+// firstTable is the first table with rows.
 func (m *Model) firstTable(r *api.Report) int {
 	return max(0, slices.IndexFunc(r.Tables, func(t api.Table) bool { return len(t.Rows) > 0 }))
 }
 
-// Report is the window that is open; nil until it is known.
+// Report is the open window; nil until it has arrived.
 func (m *Model) Report() *api.Report {
 	p := m.Place()
 	if r := m.Answer.Report; r != nil && m.Answer.Request.Key == p.Key && m.Answer.Request.Algorithm == p.Algorithm {
@@ -209,7 +209,7 @@ func (m *Model) Report() *api.Report {
 	return nil
 }
 
-// Cells is the open table, set.
+// Cells are the formatted cells of the open table.
 func (m *Model) Cells() Cells {
 	t := m.Table()
 	if t == nil {
@@ -219,7 +219,7 @@ func (m *Model) Cells() Cells {
 	return cellsOf(t, float64(r.Window.EndMS-r.Window.StartMS)/1e3, m.Place().Order, m.Place().Filter)
 }
 
-// Interfaces are those that are measured, in order; "" for all is the first.
+// Interfaces are the measured interfaces, sorted; the first is "" for all.
 func (m *Model) Interfaces() []string {
 	out := []string{""}
 	for _, i := range m.Instances.Instances {
@@ -233,7 +233,7 @@ func (m *Model) Interfaces() []string {
 	return out
 }
 
-// Request is what has to be asked for to show the view.
+// Request is the request for the current view.
 func (m *Model) Request() Request {
 	p := m.Place()
 	r := Request{At: m.At, View: p.View, Key: p.Key, Algorithm: p.Algorithm, Table: p.Table, Points: m.Width}
@@ -257,7 +257,7 @@ func (m *Model) Request() Request {
 	return r
 }
 
-// rowIndex is the open row of a table; -1 when the window has none of this name.
+// rowIndex is the open row of a table; -1 if the window has no such row.
 func (m *Model) rowIndex(t *api.Table) int {
 	for n := range t.Rows {
 		if label(t, n) == m.Place().Row {
@@ -267,7 +267,7 @@ func (m *Model) rowIndex(t *api.Table) int {
 	return -1
 }
 
-// Row is the open row of the table, of which it is.
+// Row is the open row with its table.
 func (m *Model) Row() (t *api.Table, row int) {
 	if t = m.Table(); t == nil {
 		return nil, -1
@@ -275,7 +275,7 @@ func (m *Model) Row() (t *api.Table, row int) {
 	return t, m.rowIndex(t)
 }
 
-// Take takes an answer. One to what was shown before is of use as far as it goes; more reports that the view needs another one.
+// Take applies an answer. Of one to an earlier request, only what is still valid is used; more reports that the view needs another request.
 func (m *Model) Take(a Answer) (more bool) {
 	if a.Err != nil {
 		m.Trouble = a.Err.Error()
@@ -339,13 +339,13 @@ func (m *Model) takeInstances(a *Answer) {
 	}
 }
 
-// clamp keeps the selection within what there is.
+// clamp limits the selection to existing items.
 func (m *Model) clamp() {
 	p := m.Place()
 	p.Selected = max(0, min(p.Selected, m.Count()-1))
 }
 
-// Count is how many things can be selected.
+// Count is the number of selectable items.
 func (m *Model) Count() int {
 	switch m.Place().View {
 	case Overview:
@@ -355,10 +355,10 @@ func (m *Model) Count() int {
 	case Interfaces:
 		return len(m.Interfaces())
 	}
-	return math.MaxInt32 // lines: the screen knows how many there are
+	return math.MaxInt32 // lines: only the screen knows their number
 }
 
-// Event takes one of the stream; fetch reports whether the view is to be asked for again.
+// Event applies an event of the stream; fetch reports whether the view must be requested again.
 func (m *Model) Event(e client.Event) (fetch bool) {
 	switch e.Kind {
 	case client.Hello:
@@ -379,21 +379,21 @@ func (m *Model) Event(e client.Event) (fetch bool) {
 	return false
 }
 
-// Lost takes the end of the stream.
+// Lost records the end of the stream.
 func (m *Model) Lost(err error) {
 	if m.Up || m.Trouble == "" {
 		m.Changed = m.Now()
 	}
 	m.Up, m.Trouble = false, err.Error()
-	clear(m.filled) // what passed meanwhile is not known
+	clear(m.filled) // the windows in between are not known
 }
 
-// Note takes a sentence for the operator.
+// Note adds a message for the operator.
 func (m *Model) Note(text string) {
 	m.Notices = append(m.Notices[max(0, len(m.Notices)-mostNotices+1):], Notice{text, m.Now()})
 }
 
-// ShownEnd is the end of the window that is shown, in ms since 1970; 0: none is.
+// ShownEnd is the end of the displayed window, in ms of Unix time; 0: none.
 func (m *Model) ShownEnd() (end int64) {
 	if p := m.Place(); p.Key != "" {
 		if r := m.Report(); r != nil {
@@ -406,7 +406,7 @@ func (m *Model) ShownEnd() (end int64) {
 	return end
 }
 
-// window is the length of a window of what is shown.
+// window is the length of the displayed windows.
 func (m *Model) window() time.Duration {
 	least := time.Duration(0)
 	for _, i := range m.Instances.Instances {
@@ -422,7 +422,7 @@ func (m *Model) window() time.Duration {
 	return least
 }
 
-// move shows windows that are n earlier or later; after the latest it is live.
+// move shows the window n later or earlier; after the latest it is live.
 func (m *Model) move(n int) {
 	end := m.ShownEnd()
 	if end == 0 || !m.Live() && m.At.UnixMilli() > end+2*m.window().Milliseconds() {
@@ -431,7 +431,7 @@ func (m *Model) move(n int) {
 	if m.Live() && end <= 0 {
 		return
 	}
-	at := MS(end) // the window that ended before the one that is shown
+	at := MS(end) // the window before the displayed one
 	if n < -1 {
 		at = at.Add(time.Duration(n+1) * m.window())
 	}
@@ -456,7 +456,7 @@ func (m *Model) live() {
 	clear(m.past)
 }
 
-// pause stops what is shown where it is, or goes on.
+// pause freezes the display, or resumes.
 func (m *Model) pause() {
 	if !m.Live() {
 		m.live()

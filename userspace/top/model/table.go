@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Cells is a table of a report for people: columns that say something, rows in an order and with a filter.
+// Cells is a table of a report as displayed: non-empty columns, rows sorted and filtered.
 type Cells struct {
 	Heads   []string
 	Columns []int // of the API's table
@@ -21,7 +21,7 @@ type Cells struct {
 	All     int // rows before the filter
 }
 
-// CellRow is a row: texts by column, and how deep it stands in a tree of prefixes.
+// CellRow is a row: texts by column, and its depth in a tree of prefixes.
 type CellRow struct {
 	Texts []string
 	Short []string // without intervals
@@ -29,7 +29,7 @@ type CellRow struct {
 	Row   int // of the API's table
 }
 
-// cellsOf sets a table. seconds is the window's length, for columns that count: people see them by the second.
+// cellsOf formats a table. seconds is the window's length: counting columns are shown per second.
 func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	place, ends := map[string]int{}, map[string]bool{}
 	for n, c := range t.Columns {
@@ -66,7 +66,7 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	return out
 }
 
-// empty reports whether no row has a text there: remarks are rare. Columns of numbers stay: that there is none says something.
+// empty reports whether a text column has no text in any row: remarks are rare. Columns of numbers are kept, since 0 is information.
 func empty(t *api.Table, column int) bool {
 	return len(t.Rows) > 0 && t.Columns[column].Unit == "" && !slices.ContainsFunc(t.Rows, func(row []json.RawMessage) bool {
 		return string(row[column]) != `""` && string(row[column]) != "null"
@@ -82,7 +82,7 @@ func numeric(t *api.Table, column int) bool {
 	return false
 }
 
-// perSecond is what a column that counts is shown in; "" for others.
+// perSecond is the unit of a counting column per second; "" for others.
 func perSecond(c api.Column, seconds float64) (unit report.Unit, factor float64) {
 	switch {
 	case !c.Rate || seconds <= 0:
@@ -101,7 +101,7 @@ func head(c api.Column, seconds float64) string {
 	return name
 }
 
-// Words makes a name readable: delay_ns is delay.
+// Words makes a name readable: delay_ns becomes delay.
 func Words(name, unit string) string {
 	if unit == string(report.Nanosecond) {
 		name = strings.TrimSuffix(name, "_ns")
@@ -156,7 +156,7 @@ func (c *Cells) order(t *api.Table, o Order) {
 	})
 }
 
-// tree puts prefixes below those that hold them.
+// tree indents prefixes below those that contain them.
 func (c *Cells) tree(t *api.Table) {
 	at := slices.IndexFunc(c.Columns, func(n int) bool { return t.Columns[n].Label && t.Columns[n].Name == "prefix" })
 	if at < 0 {
@@ -166,7 +166,7 @@ func (c *Cells) tree(t *api.Table) {
 	for _, r := range c.Rows {
 		p, err := parsePrefix(t.Rows[r.Row][c.Columns[at]])
 		if err != nil {
-			return // of another kind: as they are
+			return // not prefixes: unchanged
 		}
 		prefixes[r.Row] = p
 	}
@@ -197,7 +197,7 @@ func parsePrefix(text json.RawMessage) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// label names a row of a table for a field: the first of its label texts.
+// label is the row's name in a field: the first of its label cells.
 func label(t *api.Table, row int) string {
 	for n, c := range t.Columns {
 		var name string

@@ -1,4 +1,4 @@
-// Package view draws the state of `xdpmon top` on a grid of cells. It knows no terminal: whoever has one copies the cells.
+// Package view draws the state of `xdpmon top` on a grid of cells. It does not use a terminal: the caller copies the cells.
 package view
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Style of a cell: what it means. A terminal without colours has bold, reverse and underlined ones.
+// Style is the meaning of a cell's text. On a terminal without colours it is bold, reverse or underlined.
 type Style uint8
 
 // Styles.
 const (
 	Normal Style = iota
-	Soft         // of less importance
+	Soft         // less important
 	Strong
-	Title // bars at the top and the bottom
-	Head  // of a column
+	Title // bars at top and bottom
+	Head  // header of a column
 	Good
 	Info
 	Warning
@@ -29,20 +29,20 @@ const (
 	Spark
 )
 
-// Cell is a character with its style. One that a wide character covers has the rune 0.
+// Cell is a character with its style. A cell covered by a wide character has the rune 0.
 type Cell struct {
 	Rune     rune
 	Style    Style
 	Selected bool
 }
 
-// Canvas is a screen of cells.
+// Canvas is a grid of cells.
 type Canvas struct {
 	Width, Height int
 	cells         []Cell
 }
 
-// NewCanvas is an empty one.
+// NewCanvas is an empty canvas.
 func NewCanvas(width, height int) *Canvas {
 	c := &Canvas{Width: max(1, width), Height: max(1, height)}
 	c.cells = make([]Cell, c.Width*c.Height)
@@ -55,7 +55,7 @@ func NewCanvas(width, height int) *Canvas {
 // At is a cell.
 func (c *Canvas) At(x, y int) Cell { return c.cells[y*c.Width+x] }
 
-// Put writes a line of spans and returns the column after it. What does not fit is cut.
+// Put writes spans on a line, clipped, and returns the column after them.
 func (c *Canvas) Put(x, y int, line ...Span) int {
 	if y < 0 || y >= c.Height {
 		return x
@@ -76,7 +76,7 @@ func (c *Canvas) Put(x, y int, line ...Span) int {
 	return x
 }
 
-// Select marks a line, or a part of one.
+// Select highlights a line.
 func (c *Canvas) Select(y int) {
 	for x := range c.Width {
 		if y >= 0 && y < c.Height {
@@ -85,7 +85,7 @@ func (c *Canvas) Select(y int) {
 	}
 }
 
-// Fill gives a whole line a style.
+// Fill sets the style of a whole line.
 func (c *Canvas) Fill(y int, s Style) {
 	for x := range c.Width {
 		c.cells[y*c.Width+x].Style = s
@@ -98,7 +98,7 @@ type Span struct {
 	Style Style
 }
 
-// Line is a line of them.
+// Line is a list of spans.
 type Line []Span
 
 func line(text string, s Style) Line { return Line{{text, s}} }
@@ -120,7 +120,7 @@ func runeWidth(r rune) int {
 	return measure.RuneWidth(r)
 }
 
-// Width is how many cells a text takes.
+// Width is the number of cells of a text.
 func Width(text string) int {
 	n := 0
 	for _, r := range Safe(text) {
@@ -129,8 +129,8 @@ func Width(text string) int {
 	return n
 }
 
-// Safe is a text that stays where it is put: control characters, marks that combine, and letters that run from right to left (a terminal that
-// turns them round turns the columns round with them) are written as escapes. Names come from packets and from other people's files.
+// Safe escapes control characters, combining marks and right-to-left letters, which would change the layout of columns: names are from packets and from other
+// people's files.
 func Safe(text string) string {
 	if plainASCII(text) {
 		return text
@@ -170,7 +170,7 @@ func unsteady(r rune) bool {
 	return p.Class() == bidi.R || p.Class() == bidi.AL
 }
 
-// clip cuts a text to a width; the last cell then is the mark.
+// clip cuts a text to a width; the last cell is then the mark.
 func clip(text string, width int, mark string) string {
 	text = Safe(text)
 	if Width(text) <= width {
@@ -198,7 +198,7 @@ func padLeft(text string, width int) string {
 	return strings.Repeat(" ", max(0, width-Width(text))) + text
 }
 
-// wrap breaks a text at blanks; the second and later lines are indented.
+// wrap breaks a text at blanks; continuation lines are indented.
 func wrap(text string, width, indent int, s Style) (out []Line) {
 	for _, l := range typeset.Wrap(Safe(text), max(8, width), indent) {
 		out = append(out, line(l, s))

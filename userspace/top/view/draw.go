@@ -17,19 +17,19 @@ import (
 // Options of drawing.
 type Options struct {
 	Unicode bool
-	Quit    string // what q does: "quit", or "end" where it ends a measurement
+	Quit    string // label of q: "quit", or "end" if it ends a measurement
 }
 
-// screen is one being drawn.
+// screen is a screen being drawn.
 type screen struct {
 	*Canvas
 	m    *model.Model
 	o    Options
 	y    int // next line
-	foot int // first line of the foot
+	foot int // first line of the footer
 }
 
-// Draw draws the state. It bounds the selection by what there is.
+// Draw draws the state. It limits the selection to existing items.
 func Draw(m *model.Model, o Options) *Canvas {
 	s := &screen{Canvas: NewCanvas(m.Width, m.Height), m: m, o: o}
 	s.title()
@@ -69,8 +69,8 @@ func (s *screen) glyph(unicode, ascii string) string {
 	return ascii
 }
 
-// room is how many lines are left above the foot.
-func (s *screen) room() int { return max(0, s.foot-s.y) }
+// linesLeft is the number of lines left above the footer.
+func (s *screen) linesLeft() int { return max(0, s.foot-s.y) }
 
 func (s *screen) add(l ...Span) {
 	if s.y < s.foot {
@@ -79,7 +79,7 @@ func (s *screen) add(l ...Span) {
 	}
 }
 
-// title is where, and when: the first line, and a second one where something is wrong with asking.
+// title draws source and time on the first line, and problems of the connection on a second one.
 func (s *screen) title() {
 	m := s.m
 	state, style := s.when()
@@ -99,7 +99,7 @@ func (s *screen) title() {
 	}
 }
 
-// when is the time that is shown.
+// when is the displayed time.
 func (s *screen) when() (text string, style Style) {
 	m := s.m
 	switch {
@@ -124,7 +124,7 @@ func ago(later, earlier int64) string {
 	return typeset.Clock(time.Duration(max(0, later-earlier)) * time.Millisecond / time.Second * time.Second)
 }
 
-// date is the day where it is not today's.
+// date is the day, unless it is today.
 func (s *screen) date(t time.Time) string {
 	if t.UTC().Format(time.DateOnly) == s.m.Now().UTC().Format(time.DateOnly) {
 		return ""
@@ -134,10 +134,10 @@ func (s *screen) date(t time.Time) string {
 
 func clock(ms int64) string { return model.MS(ms).Format("15:04:05") }
 
-// notices are shown for as long.
+// noticeTime is how long notices are displayed.
 const noticeTime = 30 * time.Second
 
-// footer is what keys do here, and above it what the operator has to know.
+// footer draws the keys of this view, and messages above them.
 func (s *screen) footer() {
 	m, p := s.m, s.m.Place()
 	s.foot = s.Height - 1
@@ -149,7 +149,7 @@ func (s *screen) footer() {
 	s.Fill(s.foot, Title)
 	var lines []Line
 	if m.Missed > 0 {
-		lines = append(lines, line(fmt.Sprintf("* %d events were not received: this screen was too slow for them; windows are complete where they are kept", m.Missed), Warning))
+		lines = append(lines, line(fmt.Sprintf("* %d events were not received: this screen was too slow; stored windows are complete", m.Missed), Warning))
 	}
 	fresh := m.Notices
 	for len(fresh) > 0 && m.Now().Sub(fresh[0].At) > noticeTime {
@@ -182,7 +182,7 @@ func (s *screen) keys() string {
 		list = []string{"Up Down scroll", "[ ] time", s.live(), back, "? help", quit}
 	}
 	for len(list) > 2 && 1+Width(strings.Join(list, "  ")) > s.Width {
-		list = slices.Delete(list, len(list)-3, len(list)-2) // help and the way out stay
+		list = slices.Delete(list, len(list)-3, len(list)-2) // help and back remain
 	}
 	text := " " + strings.Join(list, "  ")
 	if !s.o.Unicode {
@@ -198,11 +198,11 @@ func (s *screen) live() string {
 	return "l live"
 }
 
-// scrolled shows lines from the selected one on.
+// scrolled draws lines from the selected one on.
 func (s *screen) scrolled(lines []Line) {
-	p, room := s.m.Place(), s.room()
+	p, room := s.m.Place(), s.linesLeft()
 	if len(lines) > room {
-		room = max(1, room-1) // the last line tells where one is
+		room = max(1, room-1) // the last line shows the position
 	}
 	p.Selected = max(0, min(p.Selected, len(lines)-room))
 	for n, l := range lines[p.Selected:min(len(lines), p.Selected+room)] {
@@ -218,7 +218,7 @@ func severityStyle(f *finding.Finding) Style {
 	return []Style{Info, Warning, Critical}[f.Severity]
 }
 
-// overview are findings, then instances.
+// overview draws findings, then instances.
 func (s *screen) overview() {
 	m := s.m
 	findings, rows := m.Findings(), m.Rows()
@@ -239,7 +239,7 @@ func (s *screen) findings(list []*finding.Finding, rows int) {
 	case len(list) == 0:
 		s.add(Span{"Nothing is wrong, as far as is measured.", Good})
 	}
-	room := s.room() - min(rows+2, max(4, s.room()/2))
+	room := s.linesLeft() - min(rows+2, max(4, s.linesLeft()/2))
 	per := 1
 	if 2*len(list) <= room {
 		per = 2
@@ -254,17 +254,17 @@ func (s *screen) findings(list []*finding.Finding, rows int) {
 		}
 	}
 	if hidden := len(list) - fit; hidden > 0 {
-		s.add(Span{fmt.Sprintf("  %d of %d findings, the gravest first", fit, len(list)), Soft})
+		s.add(Span{fmt.Sprintf("  %d of %d findings, the most severe first", fit, len(list)), Soft})
 	}
 	s.y = min(s.y+1, s.foot)
 }
 
-// top is the first of n that is shown, so that the selected one is in sight.
+// top is the index of the first of n items to draw, so that the selected one is visible.
 func top(selected, n, fit int) int {
 	return max(0, min(selected-fit/2, n-fit))
 }
 
-// amount is the sentence of a finding after its head: how much, since when, why.
+// amount is the sentence of a finding without its headline: value, start, cause.
 func amount(f *finding.Finding) string {
 	text := strings.TrimPrefix(f.Sentence(), f.Headline()+": ")
 	if f.Next != "" {
@@ -292,7 +292,7 @@ func (s *screen) oneFinding(f *finding.Finding, per int) {
 // col is a column of the overview.
 type col struct {
 	head  string
-	sort  string // its name among the model's columns
+	sort  string // its sort order in the model
 	width int
 	right bool
 	cell  func(*model.Row) Span
@@ -378,7 +378,7 @@ func (s *screen) columns(rows []*model.Row) []col {
 	return list
 }
 
-// estimate is a value with its interval; bounds stand in square brackets.
+// estimate is a value with its interval; bounds are in square brackets.
 func (s *screen) estimate(e model.Estimate, tight bool) Span {
 	if math.IsNaN(e.Value) {
 		return Span{"-", Soft}
@@ -404,7 +404,7 @@ func (s *screen) estimate(e model.Estimate, tight bool) Span {
 	return Span{text, Normal}
 }
 
-// spark draws how a rate went, the latest at the right.
+// spark draws a rate over time, the latest at the right.
 func (s *screen) spark(values []float64, width int) string {
 	most := 0.
 	for _, v := range values[max(0, len(values)-width):] {
@@ -417,7 +417,7 @@ func (s *screen) spark(values []float64, width int) string {
 
 func (s *screen) instances(rows []*model.Row, selected int) {
 	m := s.m
-	if !m.Known || s.room() < 2 {
+	if !m.Known || s.linesLeft() < 2 {
 		return
 	}
 	if m.All() == 0 {
@@ -429,7 +429,7 @@ func (s *screen) instances(rows []*model.Row, selected int) {
 	}
 	list := s.columns(rows)
 	s.head(list, rows)
-	fit := s.room()
+	fit := s.linesLeft()
 	if len(rows) > fit {
 		fit-- // the last line counts the others
 	}
@@ -445,7 +445,7 @@ func (s *screen) instances(rows []*model.Row, selected int) {
 	}
 }
 
-// chosen is what hides or orders instances.
+// chosen describes filter and sort order of instances.
 func (s *screen) chosen(shown int) string {
 	m, p := s.m, s.m.Place()
 	var parts []string
@@ -482,7 +482,7 @@ func (s *screen) head(list []col, rows []*model.Row) {
 	s.y++
 }
 
-// arrow shows how a column is ordered.
+// arrow shows the direction of sorting.
 func (s *screen) arrow(down bool) string {
 	if down {
 		return s.glyph("▼", "v")
@@ -490,7 +490,7 @@ func (s *screen) arrow(down bool) string {
 	return s.glyph("▲", "^")
 }
 
-// delayTitle is of what delay all rows are; "delay" where they differ.
+// delayTitle is the title of the delay in all rows; "delay" if they differ.
 func delayTitle(rows []*model.Row, width int, mark string) string {
 	title := ""
 	for _, r := range rows {
@@ -527,7 +527,7 @@ func (s *screen) instance(list []col, r *model.Row) {
 func (s *screen) interfaces() {
 	s.add(Span{"Show one interface:", Strong})
 	p, list := s.m.Place(), s.m.Interfaces()
-	fit := s.room()
+	fit := s.linesLeft()
 	first := top(p.Selected, len(list), fit)
 	for n := first; n < min(len(list), first+fit); n++ {
 		name := list[n]

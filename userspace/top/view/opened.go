@@ -13,20 +13,20 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/model"
 )
 
-// opened is an instance: one algorithm's answers, and one of its tables.
+// opened draws an instance: one algorithm's answers, and one of its tables.
 func (s *screen) opened() {
 	m := s.m
 	i, r := m.Instance(), m.Report()
 	s.instanceHead(i, r)
 	switch {
 	case i == nil && m.Known:
-		s.add(Span{"This instance is measured no more.", Warning})
+		s.add(Span{"This instance is no longer measured.", Warning})
 		return
 	case r == nil && m.Live():
-		s.add(Span{"asking for the window", Soft})
+		s.add(Span{"loading the window", Soft})
 		return
 	case r == nil:
-		s.add(Span{"No window is kept from before this time: ] goes on, l shows the latest.", Warning})
+		s.add(Span{"No window is kept from before this time: ] shows the next, l the latest.", Warning})
 		return
 	}
 	for _, l := range s.brief(r) {
@@ -36,7 +36,7 @@ func (s *screen) opened() {
 	s.table(r)
 }
 
-// instanceHead is what is open, and its algorithms.
+// instanceHead draws the names of the instance and its algorithms.
 func (s *screen) instanceHead(i *api.Instance, r *api.Report) {
 	p := s.m.Place()
 	left := p.Key
@@ -71,7 +71,7 @@ func (s *screen) instanceHead(i *api.Instance, r *api.Report) {
 	s.add(s.around(tabs, func(sp Span) bool { return sp.Style == Head })...)
 }
 
-// around leaves spans away at the left until the chosen one fits.
+// around drops spans at the left until the chosen one fits.
 func (s *screen) around(spans Line, chosen func(Span) bool) Line {
 	at := slices.IndexFunc(spans, chosen)
 	for at > 0 && spans[:at+1].width() > s.Width-4 {
@@ -92,7 +92,7 @@ func (s *screen) window(w api.Window) string {
 	return text
 }
 
-// brief are traffic, answers and distributions in a few lines.
+// brief is traffic, answers and distributions in a few lines.
 func (s *screen) brief(r *api.Report) (out []Line) {
 	out = append(out, wrap(traffic(r), s.Width, 2, Normal)...)
 	if text, bad := hostsText(r.Hosts); text != "" {
@@ -140,7 +140,7 @@ func (s *screen) overTime() (out []Line) {
 	return out
 }
 
-// traffic is what went through in the window.
+// traffic is the traffic of the window.
 func traffic(r *api.Report) string {
 	var p struct {
 		Seen, Used, Bytes uint64
@@ -149,7 +149,7 @@ func traffic(r *api.Report) string {
 		Queue             *struct{ Carried, Dropped uint64 }
 		Verdicts          *struct{ Dropped, Marked uint64 }
 	}
-	_ = json.Unmarshal(r.Packets, &p) // this program's own
+	_ = json.Unmarshal(r.Packets, &p) // written by this program
 	seconds := float64(r.Window.EndMS-r.Window.StartMS) / 1e3
 	text := fmt.Sprintf("%s packets, %s", report.Human(p.Seen, report.PacketUnit), report.Human(p.Bytes, report.Bytes))
 	if seconds > 0 {
@@ -174,12 +174,12 @@ func traffic(r *api.Report) string {
 	return text
 }
 
-// perSecond writes packets a second: 10.1k packets/s.
+// perSecond formats packets per second: 10.1k packets/s.
 func perSecond(x float64) string {
 	return strings.ReplaceAll(strings.TrimSuffix(report.Human(x, report.PerSecond), "/s"), " ", "") + " packets/s"
 }
 
-// lostText lists what the measuring has lost, the most first.
+// lostText lists the losses of the measurement, the largest first.
 func lostText(lost map[string]uint64) string {
 	var names []string
 	for name, n := range lost {
@@ -214,7 +214,7 @@ func hostsText(text json.RawMessage) (out string, bad bool) {
 	return out, h.Merged < h.Known
 }
 
-// answers are the values that people ask for; all where none is marked.
+// answers are the main results; all values if none is marked.
 func answers(list []api.Value) []api.Value {
 	out := slices.DeleteFunc(slices.Clone(list), func(v api.Value) bool { return !v.Answer })
 	if len(out) == 0 {
@@ -258,11 +258,11 @@ func quantileText(q api.Quantile, unit string) string {
 	return valueText(api.Value{Value: q.Value, Low: q.Low, High: q.High, Promise: q.Promise, Unit: unit})
 }
 
-// table is the open table, in the lines that are left.
+// table draws the open table in the remaining lines.
 func (s *screen) table(r *api.Report) {
 	m, p := s.m, s.m.Place()
 	t := m.Table()
-	if t == nil || s.room() < 2 {
+	if t == nil || s.linesLeft() < 2 {
 		if t == nil {
 			s.add(Span{"This algorithm has no table: d shows everything it reports.", Soft})
 		}
@@ -304,13 +304,13 @@ func tableTitle(t *api.Table) string {
 	return model.Words(t.Name, "")
 }
 
-// widest is how wide a column of text may be.
+// widest bounds the width of a text column.
 const widest = 44
 
-// grid sets as many columns as fit.
+// grid draws as many columns as fit.
 func (s *screen) grid(c model.Cells) {
 	p := s.m.Place()
-	fit := max(0, s.room()-1)
+	fit := max(0, s.linesLeft()-1)
 	if len(c.Rows) > fit {
 		fit = max(0, fit-1)
 	}
@@ -318,7 +318,7 @@ func (s *screen) grid(c model.Cells) {
 	shown := c.Rows[first:min(len(c.Rows), first+fit)]
 	widths := s.widths(c, shown)
 	if len(widths) < len(c.Heads) {
-		for n := range shown { // without their intervals, more columns fit; the row itself has them
+		for n := range shown { // without intervals more columns fit; the view of the row shows them
 			shown[n].Texts = shown[n].Short
 		}
 		widths = s.widths(c, shown)
@@ -363,7 +363,7 @@ func (s *screen) grid(c model.Cells) {
 	}
 }
 
-// cellOf is a text of a row; the first of a prefix stands as deep as its tree is.
+// cellOf is a cell's text; the first one of a prefix is indented by its depth in the tree.
 func cellOf(r model.CellRow, column int) string {
 	if column == 0 && r.Depth > 0 {
 		return strings.Repeat("  ", r.Depth) + r.Texts[0]
@@ -392,7 +392,7 @@ func (s *screen) widths(c model.Cells, rows []model.CellRow) (out []int) {
 	return out
 }
 
-// curve is a cumulative distribution of the API.
+// curve is a cumulative distribution.
 type curve []api.Step
 
 func (c curve) Total() float64 { return float64(len(c)) }
@@ -417,12 +417,12 @@ func (c curve) At(share float64) float64 {
 	return c[len(c)-1].LE
 }
 
-// details are everything that a report has.
+// details is everything in a report.
 func (s *screen) details() (out []Line) {
 	i, r := s.m.Instance(), s.m.Report()
 	s.instanceHead(i, r)
 	if r == nil {
-		return []Line{line("asking for the window", Soft)}
+		return []Line{line("loading the window", Soft)}
 	}
 	out = append(out, wrap(traffic(r), s.Width, 2, Normal)...)
 	if text, bad := hostsText(r.Hosts); text != "" {
@@ -496,7 +496,7 @@ func (s *screen) quantiles(d api.Distribution) (out []Line) {
 	return append(out, s.pair("mean", model.Text(d.Mean, d.Unit), d.Help)...)
 }
 
-// pair is a name, its value, and what it is.
+// pair is a name, its value, and its help.
 func (s *screen) pair(name, value, help string) (out []Line) {
 	const names, values = 26, 24
 	l := Line{{"  " + padRight(name, names) + " ", Normal}, {value, Strong}}
@@ -557,13 +557,13 @@ func (s *screen) list(name string, text json.RawMessage) (out []Line) {
 	return out
 }
 
-// row is a row of a table with all of its columns, and how those went that are worth it.
+// row is a row of a table with all columns, and those marked so over time.
 func (s *screen) row() (out []Line) {
 	r := s.m.Report()
 	s.instanceHead(s.m.Instance(), r)
 	t, n := s.m.Row()
 	if n < 0 {
-		return wrap("This window has no row "+s.m.Place().Row+": it may return, or [ and ] show other windows.", s.Width, 2, Warning)
+		return wrap("This window has no row "+s.m.Place().Row+": it may reappear; [ and ] show other windows.", s.Width, 2, Warning)
 	}
 	out = append(out, line(tableTitle(t)+": "+s.m.Place().Row, Head))
 	drawn := 0
@@ -587,11 +587,11 @@ func (s *screen) row() (out []Line) {
 	return append(out, Line{}, line(s.window(r.Window), Soft))
 }
 
-// finding is one with everything that is known of it.
+// finding is everything about a finding.
 func (s *screen) finding() (out []Line) {
 	f := s.m.Finding()
 	if f == nil {
-		return []Line{line("This finding is known no more.", Warning)}
+		return []Line{line("This finding no longer exists.", Warning)}
 	}
 	state := f.Severity.String()
 	if f.Until > 0 {
@@ -619,12 +619,12 @@ func (s *screen) finding() (out []Line) {
 func (s *screen) health() (out []Line) {
 	h := s.m.Answer.Health
 	if h == nil {
-		return []Line{line("asking how the process fares", Soft)}
+		return []Line{line("loading the state of the process", Soft)}
 	}
 	if h.Failing {
 		out = append(out, line("FAILING: /healthz answers 503", Critical), Line{})
 	} else {
-		out = append(out, line("The process is well.", Good), Line{})
+		out = append(out, line("The process is healthy.", Good), Line{})
 	}
 	text, err := json.Marshal(h.Health)
 	if err != nil {
@@ -638,7 +638,7 @@ func (s *screen) health() (out []Line) {
 		}
 	}
 	if over := s.m.Over; len(over) > 0 {
-		out = append(out, Line{}, line("findings that are over", Head))
+		out = append(out, Line{}, line("ended findings", Head))
 		for _, f := range over[:min(len(over), 50)] {
 			out = append(out, wrap(f.Sentence(), s.Width, 2, Soft)...)
 		}
@@ -646,7 +646,7 @@ func (s *screen) health() (out []Line) {
 	return out
 }
 
-// help explains keys and columns.
+// help explains keys and notation.
 func (s *screen) help() (out []Line) {
 	keys := func(title string, pairs ...string) {
 		out = append(out, line(title, Head))
@@ -658,12 +658,12 @@ func (s *screen) help() (out []Line) {
 		}
 		out = append(out, Line{})
 	}
-	keys("Everywhere", "Up Down j k", "choose or scroll; PageUp, PageDown, Home (g), G", "Enter", "go down: finding, its instance, row", "Esc Backspace", "go back; takes a filter away first",
-		"[  ]", "the window before, the window after (as far as windows are kept)", "{  }", "thirty windows earlier or later", "l End", "live again", "Space p", "stop where it is; once more: live", "q Ctrl-C", s.o.Quit)
-	keys("Findings and instances", "Tab", "from findings to instances and back", "Right", "from a finding to the instance and the row that it is about", "/", "show only what has this text", "s S  < >  1-9", "sort by the next column, turn round; the column before and after; column by number",
-		"i", "one interface only", "h", "how the process fares, notices, findings that are over", "d", "everything of an instance")
+	keys("Everywhere", "Up Down j k", "choose or scroll; PageUp, PageDown, Home (g), G", "Enter", "go down: finding, its instance, row", "Esc Backspace", "go back; clears a filter first",
+		"[  ]", "the window before, the window after (as far as windows are kept)", "{  }", "thirty windows earlier or later", "l End", "live again", "Space p", "pause; again: live", "q Ctrl-C", s.o.Quit)
+	keys("Findings and instances", "Tab", "from findings to instances and back", "Right", "from a finding to the instance and the row that it is about", "/", "filter by text", "s S  < >  1-9", "sort by the next column, reverse; the previous and the next column; column by number",
+		"i", "one interface only", "h", "state of the process, notices, ended findings", "d", "everything of an instance")
 	keys("An instance", "Left Right", "another algorithm", "Tab", "another table: flows, prefixes, slices, bursts, alerts", "Enter", "a row with all columns and what they mean", "d", "everything: distributions, numbers, losses, parameters")
-	keys("What stands there", "(a .. b), a-b", "95 % interval from the samples", "[a .. b], [a-b]", "bounds from theory: wide, and they hold", "loss", "packets that were lost on the way, where an algorithm measures that", "queue",
-		"longest delay in a queue, where an algorithm measures that", "not measured", "what the measuring has lost of the traffic: tables that are too small", "over time", "packets a second, a character a window, the latest at the right")
-	return append(out, line("All times are UTC. docs/top.md has the whole.", Soft))
+	keys("Notation", "(a .. b), a-b", "95 % interval from the samples", "[a .. b], [a-b]", "guaranteed bounds from theory, wider", "loss", "packets lost on the path, if an algorithm measures that", "queue",
+		"longest delay in a queue, if an algorithm measures that", "not measured", "traffic that the measurement lost: its tables are too small", "over time", "packets per second, one character per window, the latest at the right")
+	return append(out, line("All times are UTC. docs/top.md has the full description.", Soft))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/model"
 )
 
-// RowText is an instance in a sentence.
+// RowText is an instance as a sentence.
 func RowText(r *model.Row) string {
 	parts := []string{perSecond(r.Packets) + ", " + report.Human(r.Bits, report.BitRate)}
 	for _, q := range []struct {

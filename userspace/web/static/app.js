@@ -1,4 +1,4 @@
-// The page: where one is (the hash), the range of time, and what arrives. Views draw sections, each of which is drawn again when something closed.
+// The page: current view (the hash), range of time, and incoming events. Views draw sections, each of which is redrawn when a window or finding ends.
 import { h, safe } from "./dom.js";
 import { ask, follow, Problem } from "./ask.js";
 import { clock } from "./units.js";
@@ -7,10 +7,10 @@ import { views } from "./views.js";
 const ranges = { "5m": "5 minutes", "15m": "15 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "1 day", "168h": "1 week" };
 const lengths = { "5m": 300e3, "15m": 900e3, "1h": 3600e3, "6h": 21600e3, "24h": 86400e3, "168h": 604800e3 };
 const main = document.getElementById("main"), status = document.getElementById("status");
-let holding = false; // a button of the mouse is down: what is dragged must stay
+let holding = false; // a mouse button is pressed: dragged elements must stay
 let current = { abort: new AbortController() }, last = 0, lost = "";
 
-// where is the view and its parameters.
+// where is the view with its parameters.
 function where() {
 	const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
 	return { name: path || "findings", parameters: new URLSearchParams(query) };
@@ -23,7 +23,7 @@ export function link(name, parameters) {
 	return `#/${name === "findings" ? "" : name}${text ? "?" + text : ""}`;
 }
 
-// change goes to the same view with other parameters.
+// change opens the same view with other parameters.
 function change(parameters) {
 	const { name, parameters: now } = where();
 	location.hash = link(name, { ...Object.fromEntries(now), ...parameters });
@@ -41,7 +41,7 @@ function range(parameters) {
 const kept = (p) => ({ range: p.get("range"), from: p.get("from"), to: p.get("to") });
 
 function login() {
-	if (main.querySelector("form.login")) return; // somebody may be typing
+	if (main.querySelector("form.login")) return; // the user may be typing
 	main.replaceChildren(h("form", { class: "login panel", method: "post", action: "/login" }, h("h2", {}, "Token"), h("p", {}, "This monitor asks for the token of web.auth."),
 		h("p", {}, h("label", {}, "Token ", h("input", { type: "password", name: "token", autocomplete: "current-password", required: true }))), h("button", { type: "submit" }, "Go on")));
 }
@@ -61,7 +61,7 @@ class Page {
 		this.sections = [];
 		this.states = new Map();
 	}
-	// width is what a picture has, in pixels.
+	// width is a picture's width, in pixels.
 	get width() { return Math.max(280, main.clientWidth - 40); }
 	get range() { return range(this.parameters); }
 	get at() { return this.parameters.get("at") || (this.range.live ? undefined : new Date(this.range.to).toISOString()); }
@@ -69,12 +69,12 @@ class Page {
 	link(name, parameters) { return link(name, { ...kept(this.parameters), ...parameters }); }
 	change(parameters) { change(parameters); }
 	zoom(from, to) { change({ from: Math.round(from), to: Math.round(to), range: null }); }
-	// state keeps how a table is sorted while it is drawn again.
+	// state keeps a table's sort order while it is redrawn.
 	state(name) {
 		if (!this.states.has(name)) this.states.set(name, {});
 		return this.states.get(name);
 	}
-	// section is drawn by draw(), which returns nodes; wants(event) says what draws it again.
+	// section is drawn by draw(), which returns nodes; wants(event) reports whether an event redraws it.
 	section(draw, wants) {
 		const element = h("div", { class: "section" });
 		const one = { element, draw, wants, busy: false, again: false, drawn: 0 };
@@ -99,7 +99,7 @@ class Page {
 		one.busy = false;
 		if (one.again && !this.abort.signal.aborted) { one.again = false; setTimeout(() => this.redraw(one), 1000); }
 	}
-	// event draws again what it concerns, at most once a second.
+	// event redraws the sections that it concerns, at most once a second.
 	event(kind, e) {
 		if (!this.range.live || this.parameters.get("at") || document.hidden) return;
 		for (const one of this.sections) {
@@ -153,7 +153,7 @@ function controls() {
 	});
 }
 
-// A browser opens six connections to one host: a page that nobody looks at gives its stream back.
+// A browser opens six connections to one host: a hidden page closes its stream.
 let source = null;
 
 function stream() {

@@ -1,4 +1,4 @@
-// Questions to the API, and its stream.
+// Requests to the API, and its stream.
 
 export class Problem extends Error {
 	constructor(status, detail) { super(detail); this.status = status; }
@@ -14,7 +14,7 @@ export async function ask(path, parameters, signal) {
 	return body;
 }
 
-// follow calls on[event] for what closes. EventSource connects again by itself.
+// follow calls on[event] for each event. EventSource reconnects by itself.
 export function follow(on) {
 	const source = new EventSource("/api/v1/stream");
 	for (const name of ["hello", "window", "finding", "missed"]) source.addEventListener(name, (e) => on[name]?.(JSON.parse(e.data)));

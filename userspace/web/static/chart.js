@@ -11,7 +11,7 @@ const observed = new Map();
 const resizer = new ResizeObserver((list) => {
 	for (const { target, contentRect } of list) {
 		const plot = observed.get(target);
-		if (!target.isConnected) { // not yet, or not any more
+		if (!target.isConnected) { // not yet, or no longer
 			if (!target.shown) continue;
 			resizer.unobserve(target);
 			observed.delete(target);
@@ -35,7 +35,7 @@ function make(options, data, label) {
 // binary are steps of an axis of bytes.
 const binary = Array.from({ length: 48 }, (_, n) => 2 ** n);
 
-// decades labels 1, 2 and 5 of each power of ten while there is room for them, else the powers alone.
+// decades labels 1, 2 and 5 of each power of ten if there is space for them, else the powers alone.
 const decades = (u, list) => {
 	const wide = Math.log10(u.scales.x.max / u.scales.x.min) > 2.5;
 	return list.map((v) => { const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9)); return lead === 1 || (!wide && (lead === 2 || lead === 5)) ? v : null; });
@@ -57,7 +57,7 @@ const utc = (ts) => window.uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
 
 // overTime draws lines [{label, color, unit, rows, value, low, high}]; columns are places in a row of /windows. zoomed(from, to) and picked(at) get milliseconds.
 export function overTime(rows, lines, { unit, zoomed, picked, label, range, live }) {
-	if (live && rows.length > 1) range = [Math.min(Math.max(range[0], rows[0][0] / 1e3), range[1] - 30), range[1]]; // a run that began later than the range does
+	if (live && rows.length > 1) range = [Math.min(Math.max(range[0], rows[0][0] / 1e3), range[1] - 30), range[1]]; // a run that started later than the range
 	const data = [rows.map((r) => r[1] / 1e3)], series = [{ label: "UTC", value: (u, v, s, i) => { const at = last(u, v, s, i); return at === null || at === undefined ? "-" : new Date(at * 1e3).toISOString().slice(0, 19).replace("T", " "); } }], bands = [];
 	lines.forEach((l, i) => {
 		const c = color(l.color ?? i);

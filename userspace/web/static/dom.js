@@ -1,4 +1,4 @@
-// Elements from code. Text is always a text node: names that traffic chose never become markup. What is invisible or turns the direction of text is written as an
+// Elements from code. Text is always a text node: names from traffic never become markup. Invisible characters and those that change the direction of text are written as
 // escape, as in top.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 

@@ -1,4 +1,4 @@
-// Pictures that no chart library has: the time line of findings, bursts of a queue, sparks. All are SVG.
+// Pictures that the chart library does not have: the time line of findings, bursts of a queue, sparks. All are SVG.
 import { h, svg, scroll } from "./dom.js";
 import { human, clock } from "./units.js";
 
@@ -14,7 +14,7 @@ function ticks(from, to, y, wide) {
 	return out;
 }
 
-// label stands after its bar, before it, or where neither has room on it.
+// label is after its bar, before it, or on it if neither side has space.
 function label(text, begin, end, y, wide) {
 	const long = 7 * text.length;
 	if (wide - end > long) return svg("text", { x: end + 4, y }, text);
@@ -22,7 +22,7 @@ function label(text, begin, end, y, wide) {
 	return svg("text", { class: "on", x: begin + 6, y }, text);
 }
 
-// timeline shows when findings went on.
+// timeline shows when findings were active.
 export function timeline(findings, from, to, wide) {
 	const row = 20, y = row * Math.max(1, findings.length), place = (ms) => Math.max(0, Math.min(wide, (wide * (ms - from)) / (to - from)));
 	const bars = findings.map((f, i) => {
@@ -35,7 +35,7 @@ export function timeline(findings, from, to, wide) {
 		...ticks(from, to, y, wide), ...bars));
 }
 
-// bursts shows a queue's bursts: how long, how high, and who filled it.
+// bursts shows a queue's bursts: length, height, and culprit.
 export function bursts(table, from, to) {
 	const at = (name) => table.columns.findIndex((c) => c.name === name);
 	const [begin, length, peak, culprit] = ["begin_ns", "length_ns", "peak_ns", "culprit"].map(at);

@@ -1,9 +1,9 @@
-// Tables of a report, drawn from their columns: intervals stand beside their value, rows are sorted and filtered, prefixes become a tree.
+// Tables of a report, drawn from their columns: intervals are next to their value, rows are sorted and filtered, prefixes become a tree.
 import { h, tall } from "./dom.js";
 import { human, interval, words } from "./units.js";
 import { meter } from "./pictures.js";
 
-// bits of an address as text of 0 and 1, so that a prefix is one of another.
+// bits of an address as a text of 0 and 1, so that a prefix is a prefix of the text.
 export function bits(prefix) {
 	const [address, length] = String(prefix).split("/");
 	let out = "";
@@ -16,7 +16,7 @@ export function bits(prefix) {
 	return out.slice(0, 1 + (length === undefined ? out.length : Number(length)));
 }
 
-// tree orders rows so that a prefix stands under the one that holds it, and returns each row's depth.
+// tree orders rows so that a prefix is below the one that contains it, and returns each row's depth.
 export function tree(rows, at) {
 	const keyed = rows.map((row) => ({ row, key: bits(row[at]) })).sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
 	const open = [];
@@ -27,7 +27,7 @@ export function tree(rows, at) {
 	});
 }
 
-// nameOf is what is known of one address, network or port, in words.
+// nameOf is the name of an address, network or port as text.
 export function nameOf(n) {
 	const system = n.as ? `AS${n.as} ${n.as_name || ""}`.trim() : n.as_name;
 	return [n.service, n.guest && n.guest.name, n.dns, system, n.country].filter(Boolean).join(", ");
@@ -48,10 +48,10 @@ export function table(t, state) {
 		const at = (n) => (n ? row[place.get(n)] : undefined);
 		let text = interval(at(c.low) ?? at(c.least), at(c.high) ?? at(c.most), c.unit, c.low && at(c.low) !== null ? "interval" : "bound", row[c.i]);
 		if (!text && typeof at(c.err) === "number") text = `± ${human(at(c.err), c.unit)}`;
-		const number = c.label && typeof row[c.i] === "number" && !c.unit; // a port, a protocol: no amount
+		const number = c.label && typeof row[c.i] === "number" && !c.unit; // a port, a protocol: not a quantity
 		return [number ? String(row[c.i]) : human(row[c.i], c.unit), known(row, c), text && h("span", { class: "iv" }, " " + text), c.name === "share" && typeof row[c.i] === "number" && meter(row[c.i])];
 	};
-	// known is what is known of a cell's addresses, networks and ports.
+	// known are the names of a cell's addresses, networks and ports.
 	const known = (row, c) => {
 		const list = ((t.names || [])[t.rows.indexOf(row)] || []).filter((n) => n.column === c.name);
 		return list.length > 0 && h("span", { class: "iv" }, " " + list.map(nameOf).join(" > "));

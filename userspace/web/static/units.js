@@ -37,10 +37,10 @@ export function human(v, unit) {
 	return sig(v);
 }
 
-// unitOf is what stands after the number: " ms".
+// unitOf is the text after the number: " ms".
 const unitOf = (text) => (text.includes(" ") ? text.slice(text.lastIndexOf(" ")) : "");
 
-// interval is "(low .. high)", "[low .. high]" for bounds from theory, or nothing. A unit that all numbers share stands at the value alone.
+// interval is "(low .. high)", "[low .. high]" for bounds from theory, or nothing. A unit that all numbers share is only after the value.
 export function interval(low, high, unit, promise, value) {
 	const known = (x) => x !== undefined && x !== null;
 	if (!known(low)) return known(high) ? `(at most ${human(high, unit)})` : "";

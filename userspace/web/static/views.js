@@ -1,4 +1,4 @@
-// What the page shows. A view of an algorithm is made from its report: names, units and intervals; only pictures know more.
+// The views of the page. A view of an algorithm is made from its report: names, units and intervals; only pictures are specific.
 import { h, scroll } from "./dom.js";
 import { human, interval, words, clock } from "./units.js";
 import { overTime, cumulative } from "./chart.js";
@@ -12,7 +12,7 @@ const axis = (page) => { const r = page.range; return { range: [r.from / 1e3, r.
 
 // --- findings and instances
 
-// instanceOf is where the numbers of a finding are: of the instances on its interface the first that has an algorithm of its evidence.
+// instanceOf is where the numbers of a finding are: the first instance on its interface that runs an algorithm of its evidence.
 function instanceOf(f, all) {
 	const names = f.interface.split(","), near = all.filter((i) => names.includes(i.key) || i.interfaces.some((n) => names.includes(n)));
 	for (const i of near) for (const e of f.evidence) {
@@ -22,7 +22,7 @@ function instanceOf(f, all) {
 	return near.length ? { key: near[0].key } : null;
 }
 
-// shown leads to the row of a finding's subject, in the last window of one that is over.
+// shown links to the row of a finding's subject; for one that has ended, in its last window.
 function shown(page, f, all) {
 	const place = instanceOf(f, all);
 	if (!place) return null;
@@ -37,7 +37,7 @@ function one(page, f, all) {
 		h("p", { class: "links" }, shown(page, f, all)), h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
 }
 
-// begun is where a time line begins: one that is live at a third of its length before the first finding, not at an hour in which nothing was.
+// begun is the start of a time line: while live, a third of its length before the first finding, instead of an hour without findings.
 function begun(list, r) {
 	const first = Math.min(...list.map((f) => f.since / 1e6));
 	return r.live ? Math.max(r.from, Math.min(first, r.to - 60e3) - (r.to - first) / 3) : r.from;
@@ -63,7 +63,7 @@ function delay(a) {
 	};
 }
 
-// share and queue are of the first algorithm that measures them.
+// share and queue are those of the first algorithm that measures them.
 const share = (i) => { const a = i.algorithms.find((x) => x.loss); return a ? human(a.loss.share, "ratio") : "-"; };
 const queue = (i) => { const a = i.algorithms.find((x) => x.queue); return a ? human(a.queue.value, "ns") : "-"; };
 
@@ -108,13 +108,13 @@ async function distribution(page, key, algorithm, d) {
 
 const drawable = (v) => v.kind !== "info" && typeof v.value === "number";
 
-// worth are the two numbers that are drawn without being asked for: answers first, and of those what is a share, a rate or a delay.
+// worth are the two numbers that are drawn by default: answers first, and of those shares, rates and delays.
 function worth(list) {
 	const rank = (v) => (v.answer ? 0 : 2) + (["ratio", "bit/s", "ns"].includes(v.unit) ? 0 : 1), some = list.filter((v) => drawable(v) && (v.answer || ["ratio", "bit/s"].includes(v.unit)));
 	return some.sort((a, b) => rank(a) - rank(b)).slice(0, 2);
 }
 
-// values are numbers of the report; those that are chosen are drawn over time.
+// values are numbers of the report; selected ones are drawn over time.
 async function values(page, key, algorithm, list) {
 	const chosen = new Set((page.parameters.get("draw") ?? "").split(",").filter(Boolean));
 	if (!page.parameters.has("draw")) for (const v of worth(list)) chosen.add(v.name);
@@ -129,7 +129,7 @@ async function values(page, key, algorithm, list) {
 	return [charts.length > 0 && h("div", { class: "grid" }, ...charts), h("details", { open: list.length <= 12 }, h("summary", {}, `${list.length} numbers`), scroll("numbers", h("table", { class: "values" }, h("tbody", {}, ...rows))))];
 }
 
-// drawn are the columns of a table that are worth a line a row (demand, use and limit of a slice).
+// drawn are the columns of a table that are drawn as a line per row (demand, use and limit of a slice).
 async function drawn(page, key, algorithm, t) {
 	const columns = t.columns.filter((c) => c.history), label = t.columns.findIndex((c) => c.label);
 	if (columns.length === 0 || label < 0) return [];
@@ -191,13 +191,13 @@ function opened(page) {
 	}, mine);
 }
 
-// --- hosts, and how the process fares
+// --- hosts, and the state of the process
 
 function hosts(x) {
 	return h("p", { class: x.missing > 0 ? "error" : "soft" }, `${x.merged} of ${x.known} hosts${x.missing > 0 ? "; missing: " + x.missing_names.join(", ") : ""}`);
 }
 
-// records draws a list of objects as a table, whatever they have.
+// records draws a list of objects as a table, whatever their fields.
 function records(title, list) {
 	if (!Array.isArray(list) || list.length === 0 || typeof list[0] !== "object") return null;
 	const names = [...new Set(list.flatMap((o) => Object.keys(o)))];
