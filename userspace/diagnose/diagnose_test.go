@@ -104,6 +104,7 @@ func TestDiagnose(t *testing.T) {
 			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
 		"closed":      {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, "unparsed eth0"},
 		"many small":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
+		"part of it":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
 		"small table": {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
 	} {
 		var got []string
