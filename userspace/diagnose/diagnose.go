@@ -594,15 +594,12 @@ func (v *view) networks() {
 	}
 }
 
-// nearlyAll is the least share of a network's traffic that makes a smaller one in it the place.
-const nearlyAll = .8
-
-// narrowest is the smallest network within p that has nearly all of what r has, or r.
+// narrowest is the smallest network within p that has most of what r has, or r.
 func narrowest(heavy []*finding.Reading, r *finding.Reading, p netip.Prefix) *finding.Reading {
 	best, bits := r, p.Bits()
 	for _, o := range heavy {
 		q, err := netip.ParsePrefix(o.Subject.Name)
-		if err == nil && o.Instance == r.Instance && q.Bits() > bits && p.Contains(q.Addr()) && o.Value.Value >= nearlyAll*r.Value.Value {
+		if err == nil && o.Instance == r.Instance && q.Bits() > bits && p.Contains(q.Addr()) && o.Value.Value >= dominant*r.Value.Value {
 			best, bits = o, q.Bits()
 		}
 	}

@@ -216,6 +216,31 @@ func TestAlertOfAnIncompleteRound(t *testing.T) {
 	}
 }
 
+// A process that stood still ends some windows late, and others just before: the round that lacks them is not diagnosed, and the next one is of usual length.
+func TestStallOfAnIncompleteRound(t *testing.T) {
+	e := New()
+	var begun []finding.Finding
+	take := func(l report.Line, late int64) {
+		l.Window.End += late
+		for _, f := range e.Line(l) {
+			if f.State == finding.Begins {
+				begun = append(begun, f)
+			}
+		}
+	}
+	for n := range 12 {
+		if n == 8 {
+			take(opened(n, false), 7e9)
+			continue
+		}
+		take(opened(n, false), 0)
+		take(handshakes(n, 20e6), 0)
+	}
+	if len(begun) != 1 || begun[0].Kind != finding.WindowsLate || begun[0].Value.Value != 17e9 {
+		t.Errorf("%+v", begun)
+	}
+}
+
 // who makes a queue's packets wait, with a share of them, and what the queue drops.
 func queued(n int, s finding.Symptom, share float64) finding.Reading {
 	r := blamed(reading(s, queue, .9, .1), finding.Blame{Source: "10.1.1.1", Flow: "10.1.1.1:1 > 10.2.2.2:80/tcp", Part: share / 2}, finding.Blame{Source: "10.1.1.1", Flow: "10.1.1.1:2 > 10.2.2.2:80/tcp", Part: share / 2},

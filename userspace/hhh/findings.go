@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	fewestTotal = 1000 // with hhh.initial=10 a share of .3 has a standard error of .03 then, which its interval has
+	fewestTotal = 1000 // of fewer, one packet in five or more of a level is counted by chance: a share of .05 errs by .015 and more
 	moreShare   = .1
 	timesShare  = 3
 	unlisted    = .01 // hhh.threshold: what is not listed had less
