@@ -588,8 +588,22 @@ func (v *view) networks() {
 			continue
 		}
 		named = append(named, p)
-		v.add(finding.HeavyNetwork, r.Subject, r, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst lists their destinations")
+		part := narrowest(heavy, r, p)
+		f := v.add(finding.HeavyNetwork, part.Subject, part, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst shows what they send to")
+		f.Lead = finding.KeyOf(&r.Measure) // whatever part of it has most
 	}
+}
+
+// narrowest is the smallest network within p that has most of what r has, or r.
+func narrowest(heavy []*finding.Reading, r *finding.Reading, p netip.Prefix) *finding.Reading {
+	best, bits := r, p.Bits()
+	for _, o := range heavy {
+		q, err := netip.ParsePrefix(o.Subject.Name)
+		if err == nil && o.Instance == r.Instance && q.Bits() > bits && p.Contains(q.Addr()) && o.Value.Value >= dominant*r.Value.Value {
+			best, bits = o, q.Bits()
+		}
+	}
+	return best
 }
 
 // measuring handles limits of the measurement itself.

@@ -104,6 +104,7 @@ func TestDiagnose(t *testing.T) {
 			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
 		"closed":      {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, "unparsed eth0"},
 		"many small":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
+		"part of it":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
 		"small table": {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
 	} {
 		var got []string
@@ -212,6 +213,31 @@ func TestAlertOfAnIncompleteRound(t *testing.T) {
 	}
 	if strings.Join(begun, ", ") != "scan 10.1.1.7" {
 		t.Errorf("%v", begun)
+	}
+}
+
+// A process that stood still ends some windows late, and others just before: the round that lacks them is not diagnosed, and the next one is of usual length.
+func TestStallOfAnIncompleteRound(t *testing.T) {
+	e := New()
+	var begun []finding.Finding
+	take := func(l report.Line, late int64) {
+		l.Window.End += late
+		for _, f := range e.Line(l) {
+			if f.State == finding.Begins {
+				begun = append(begun, f)
+			}
+		}
+	}
+	for n := range 12 {
+		if n == 8 {
+			take(opened(n, false), 7e9)
+			continue
+		}
+		take(opened(n, false), 0)
+		take(handshakes(n, 20e6), 0)
+	}
+	if len(begun) != 1 || begun[0].Kind != finding.WindowsLate || begun[0].Value.Value != 17e9 {
+		t.Errorf("%+v", begun)
 	}
 }
 

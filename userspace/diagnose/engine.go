@@ -21,10 +21,10 @@ type Engine struct {
 	offset  int64 // from the windows' clock to Unix time
 
 	round   []finding.Reading
-	events  map[string]bool    // streams of one-time measures whose round was not diagnosed
-	sources map[string]bool    // of this round
-	known   map[string]*source // of all rounds
-	end     int64              // of the latest window
+	events  map[string]finding.Reading // streams of measures of which one window is evidence, whose round was not diagnosed
+	sources map[string]bool            // of this round
+	known   map[string]*source         // of all rounds
+	end     int64                      // of the latest window
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
@@ -44,7 +44,7 @@ type source struct {
 
 // New returns an engine without history.
 func New(promises ...finding.Promise) *Engine {
-	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, events: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
+	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, events: map[string]finding.Reading{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
 		unable: map[string]int{}, limits: map[string]bool{}, idle: map[string]bool{}}
 }
 
@@ -157,7 +157,7 @@ func (e *Engine) Flush() []finding.Finding {
 const missedRounds = 2
 
 // close diagnoses a round. If a window is missing (an algorithm or the run has ended), nothing starts or ends, since readings that would explain others are
-// missing. One-time measures of such a round are evaluated in the next complete one.
+// missing. Measures of which one window is evidence (an alert, a process that stood still) are evaluated again in the next complete round.
 func (e *Engine) close() (changed []finding.Finding) {
 	round, lacking := e.round, e.lacking()
 	e.done++
@@ -169,10 +169,15 @@ func (e *Engine) close() (changed []finding.Finding) {
 		}
 	}
 	for i := range round {
-		if r := &round[i]; r.Certain && len(lacking) > 0 && r.Apart {
-			e.events[finding.KeyOf(&r.Measure)] = true
-		} else if r.Certain && r.Active && e.events[finding.KeyOf(&r.Measure)] {
-			r.Apart = true
+		r := &round[i]
+		if !r.Certain && r.Enough == 0 {
+			continue
+		}
+		if earlier, undiagnosed := e.events[finding.KeyOf(&r.Measure)]; r.Active && undiagnosed && !r.Apart {
+			*r = earlier
+		}
+		if len(lacking) > 0 && r.Active && r.Apart {
+			e.events[finding.KeyOf(&r.Measure)] = *r
 		}
 	}
 	if len(lacking) > 0 {

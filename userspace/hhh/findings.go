@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	fewestTotal = 1000 // with hhh.initial=10 a share of .3 has a standard error of .03 then, which its interval includes
+	fewestTotal = 1000 // below it every fifth packet of a level or more is counted at random: a share of .05 has an error of .015 and more
 	moreShare   = .1
 	timesShare  = 3
 	unlisted    = .01 // hhh.threshold: unlisted networks have less
 	smallShare  = .05 // of a network in a larger one: below, it is one of many
 	shortest6   = 48
 	shortest    = 16 // bits; shorter prefixes are not operated networks
+	between     = 20 // bits; hhh has no level there, and networks that consist of many small ones often have this size
 	refusedMost = .1
 )
 
@@ -64,18 +65,25 @@ func sharesOf(b report.Body, total float64) map[netip.Prefix]part {
 			return
 		}
 		add(p, part{s, err1 * err1})
-		if wider := larger(p); s < smallShare && wider.Bits() < p.Bits() {
-			add(wider, part{s, err1 * err1})
+		for _, wider := range larger(p) {
+			if s < smallShare {
+				add(wider, part{s, err1 * err1})
+			}
 		}
 	})
 	return shares
 }
 
-// larger is the network that smaller ones may be parts of: /16, or /48.
-func larger(p netip.Prefix) netip.Prefix {
-	bits := shortest
+// larger are the networks that a smaller one may be a part of: /20 and /16, or /48. What is usual in the rest of a /16 hides what a /20 of it begins to send.
+func larger(p netip.Prefix) (list []netip.Prefix) {
+	bits := []int{between, shortest}
 	if p.Addr().Is6() {
-		bits = shortest6
+		bits = []int{shortest6}
 	}
-	return netip.PrefixFrom(p.Addr(), min(bits, p.Bits())).Masked()
+	for _, n := range bits {
+		if n < p.Bits() {
+			list = append(list, netip.PrefixFrom(p.Addr(), n).Masked())
+		}
+	}
+	return list
 }

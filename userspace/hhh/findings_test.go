@@ -31,7 +31,7 @@ func TestSpreadOverSmallNetworks(t *testing.T) {
 	for _, m := range findings(prefixes(6000, shares)).Measures {
 		got[m.Subject.Name] = m.Value
 	}
-	for name, want := range map[string]float64{"10.1.0.0/16": .42, "10.1.200.0/24": .2, "10.1.161.0/24": .025, "fd00:0:1::/48": .03} {
+	for name, want := range map[string]float64{"10.1.0.0/16": .42, "10.1.160.0/20": .4, "10.1.200.0/24": .2, "10.1.161.0/24": .025, "fd00:0:1::/48": .03} {
 		e := got[name]
 		if math.Abs(e.Value-want) > 1e-9 || !(e.Low < want && want < e.High) {
 			t.Errorf("%s: %v, want %g", name, e, want)
@@ -62,5 +62,26 @@ func TestQuietNight(t *testing.T) {
 				t.Fatalf("window %d: %s is heavy: %v, usually %v", n, r.Subject.Name, r.Value, r.Expected)
 			}
 		}
+	}
+}
+
+// A /20 that begins to send is far out beside its own past, where the rest of its /16 had a seventh of the traffic before.
+func TestPartOfANetwork(t *testing.T) {
+	usual := map[string]float64{"10.1.7.0/24": .045, "10.1.20.0/24": .045, "10.1.55.0/24": .045}
+	s, active := finding.NewStreams(), map[string]bool{}
+	for n := range int64(10) {
+		if n == 8 {
+			for k := range 16 {
+				usual[fmt.Sprintf("10.1.%d.0/24", 208+k)] = .025
+			}
+		}
+		for _, r := range s.Window("hhh", findings(prefixes(6000, usual)).Measures, n*2e9, (n+1)*2e9) {
+			if r.Active {
+				active[r.Subject.Name] = true
+			}
+		}
+	}
+	if !active["10.1.208.0/20"] || len(active) > 2 || active["10.1.7.0/24"] {
+		t.Errorf("heavy: %v", active)
 	}
 }

@@ -78,7 +78,6 @@ func (p Pass) apply(l report.Line) diagnose.Window {
 // Sizes of a check: groups of networks and servers, and thresholds of scans and floods in ten seconds.
 const (
 	groupRows    = "128"
-	hhhInitial   = "10" // windows of a few thousand packets: with 100 a share errs by a tenth
 	checkQueries = "host-scan: count distinct dst by src > 200 in 10s if tcp.syn and not tcp.ack; " +
 		"port-scan: count distinct dport by src+dst > 200 in 10s if tcp.syn and not tcp.ack; " +
 		"ddos-victim: count distinct src by dst > 1000 in 10s; " +
@@ -92,7 +91,7 @@ func Passes() []Pass {
 	}
 	traffic := group("traffic", "tcp-handshake", "dst/24")
 	traffic.Algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
-	traffic.Set = append(traffic.Set, "beaucoup.queries="+checkQueries, "hhh.initial="+hhhInitial)
+	traffic.Set = append(traffic.Set, "beaucoup.queries="+checkQueries)
 	return []Pass{traffic, group("data", "tcp-data", "dst/24"), group("receivers", "tcp-data", "dst/32"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
 		{Name: "queue", Algorithms: []string{"conquest"}, Live: true}}
 }
