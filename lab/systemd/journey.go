@@ -261,38 +261,60 @@ func (j *journey) answers() {
 	health := j.answer("curl -s -o /dev/null -w '%{http_code}' http://localhost:9401/healthz")
 	j.see("first answer of the coordinator", fmt.Sprintf("%.1f s later: `%s`; /healthz %s", took.Seconds(), first, health))
 	sent := end()
-	j.counted("load before the upgrade", sent, 0)
+	j.counted("load before the upgrade", ofAgent, sent, 0)
 }
 
-// counted compares what was sent with what the windows of the agent's output have, whatever file they are in by now.
-func (j *journey) counted(what string, sent, before uint64) (total uint64) {
+// counted compares what was sent with what the windows of a program's output have, whatever file they are in by now.
+func (j *journey) counted(what string, from source, sent, before uint64) {
 	var windows, cut int
-	for end := time.Now().Add(10 * time.Second); j.err == nil; time.Sleep(500 * time.Millisecond) {
+	var total uint64
+	for end := time.Now().Add(20 * time.Second); j.err == nil; time.Sleep(500 * time.Millisecond) {
 		var err error
-		if total, windows, cut, err = j.windows(); err != nil {
+		if total, windows, cut, err = j.windows(from); err != nil {
 			j.fail("%w", err)
-			return 0
+			return
 		}
 		if total-before >= sent || time.Now().After(end) {
 			break
 		}
 	}
 	if j.err == nil && total-before != sent {
-		j.fail("%s: %d packets are in %d windows (%d cut), %d were sent", what, total-before, windows, cut, sent)
+		j.fail("%s: %d packets are in %d windows (%d cut) of %s, %d were sent", what, total-before, windows, cut, from.program, sent)
 	}
-	j.see(what, fmt.Sprintf("%d packets sent, %d in the windows of the agent's output", sent, total-before))
+	j.see(what, fmt.Sprintf("%d packets sent, %d in the windows of the output of %s", sent, total-before, from.program))
+}
+
+// settled is what a program has counted when nothing passes any more and all of its windows are written.
+func (j *journey) settled(from source) (total uint64) {
+	for same := 0; same < 6 && j.err == nil; time.Sleep(500 * time.Millisecond) {
+		now, _, _, err := j.windows(from)
+		if err != nil {
+			j.fail("%w", err)
+		}
+		if same++; now != total {
+			total, same = now, 0
+		}
+	}
 	return total
 }
 
-// windows adds up the agent's files.
-func (j *journey) windows() (packets uint64, windows, cut int, err error) {
-	files, err := filepath.Glob(filepath.Join(j.c.root, "var/log/xdpmon/windows.jsonl*"))
+// source is where windows are written: the files of a program's output, and the instance that counts.
+type source struct{ program, instance string }
+
+var (
+	ofAgent       = source{"xdpmon", "uplink"}
+	ofCoordinator = source{"xdpmon-coordinator", "edge"}
+)
+
+// windows adds up a program's files.
+func (j *journey) windows(from source) (packets uint64, windows, cut int, err error) {
+	files, err := filepath.Glob(filepath.Join(j.c.root, "var/log", from.program, "windows.jsonl*"))
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	for _, name := range files {
 		if err := eachWindow(name, func(l line) {
-			if l.Algorithm == "precision" && l.Instance == "uplink" {
+			if l.Algorithm == "precision" && l.Instance == from.instance {
 				packets, windows = packets+l.Packets.Seen, windows+1
 				if l.Window.Cut {
 					cut++
@@ -334,7 +356,8 @@ func (j *journey) upgraded() {
 	if j.err != nil {
 		return
 	}
-	before, _, cutBefore, err := j.windows()
+	before, merged := j.settled(ofAgent), j.settled(ofCoordinator)
+	_, _, cutBefore, err := j.windows(ofAgent)
 	if err != nil {
 		j.fail("%w", err)
 		return
@@ -364,8 +387,9 @@ func (j *journey) upgraded() {
 	j.until(30*time.Second, "curl -s http://localhost:9400/healthz", has(`"status":"ok"`))
 	time.Sleep(3 * time.Second)
 	sent := end()
-	j.counted("counted = sent across the upgrades", sent, before)
-	if _, _, cut, _ := j.windows(); cut != cutBefore {
+	j.counted("counted = sent across the upgrades, by the agent", ofAgent, sent, before)
+	j.counted("counted = sent across the upgrades, by the coordinator", ofCoordinator, sent, merged)
+	if _, _, cut, _ := j.windows(ofAgent); cut != cutBefore {
 		j.fail("%d windows were cut", cut-cutBefore)
 	}
 }
@@ -385,11 +409,7 @@ func (j *journey) rotated() {
 	if j.err != nil {
 		return
 	}
-	before, _, _, err := j.windows()
-	if err != nil {
-		j.fail("%w", err)
-		return
-	}
+	before, merged := j.settled(ofAgent), j.settled(ofCoordinator)
 	end, err := j.wire.load(j.ctx, *rate)
 	if err != nil {
 		j.fail("%w", err)
@@ -409,7 +429,8 @@ func (j *journey) rotated() {
 	modes := j.answer("stat -c '%n %U %a' /var/log/xdpmon/* /var/log/xdpmon-coordinator/*")
 	sent := end()
 	j.see("`logrotate -f` under load", "both write to new files: `"+strings.Join(strings.Split(modes, "\n"), "`, `")+"`")
-	j.counted("counted = sent across the rotation", sent, before)
+	j.counted("counted = sent across the rotation, by the agent", ofAgent, sent, before)
+	j.counted("counted = sent across the rotation, by the coordinator", ofCoordinator, sent, merged)
 }
 
 // left is everything of the names inside, but the packages' files that were brought and what is the operator's own.

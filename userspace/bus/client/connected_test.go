@@ -221,6 +221,30 @@ func TestLink(t *testing.T) {
 	<-closed
 }
 
+// TestCloseSendsTheLastWindow: what waits for more to fill a batch with is sent before the link ends, as the last window of an agent that is upgraded is.
+func TestCloseSendsTheLastWindow(t *testing.T) {
+	c, s := newCentral(t)
+	for range 10 {
+		var hub feed.Hub
+		l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Log: slog.New(slog.DiscardHandler), Plan: func(*bus.Plan) {}, Renew: func() {}, Refused: func() map[string]string { return nil },
+			Message: func(bus.Message) {}, Clock: func() int64 { return 1 }, Wall: func() int64 { return 1 }, Linger: time.Hour}, &hub, func(string) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := c.hello("of the agent", func(h bus.Hello) bool { return h.Incarnation == l.incarnation })
+		l.Publish("m", "heard", 1, 0, []byte("in a batch"))
+		testutil.Wait(t, "the batch is being made", func() bool { return len(l.items) == 0 })
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m"}, Snapshot: []byte("last")}})
+		closed := make(chan struct{})
+		go func() { l.Close(); close(closed) }()
+		if b := c.batch(); b.Incarnation != l.incarnation || len(b.Items) != 2 || string(b.Items[1].Snapshot) != "last" {
+			t.Errorf("%+v", b)
+		}
+		c.answer(bus.Answer{Incarnation: h.Incarnation, Run: 1, Received: 1, Used: 1})
+		<-closed
+	}
+}
+
 // While there is no coordinator windows wait, and none is lost for that.
 func TestWaits(t *testing.T) {
 	var hub feed.Hub

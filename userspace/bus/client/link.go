@@ -69,9 +69,9 @@ type Link struct {
 	greet       chan struct{}
 	unknown     atomic.Bool // a coordinator that has just subscribed does not have earlier findings
 	items       chan bus.Item
-	done        sync.WaitGroup
 	ended       chan struct{} // closed when collect has ended
-	cancel      context.CancelFunc
+	gathering   worker
+	sending     worker
 
 	mu         sync.Mutex
 	queue      queue
@@ -123,13 +123,29 @@ func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, e
 		l.conn.Close()
 		return nil, fmt.Errorf("listen to the coordinator: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.cancel = cancel
 	l.sub = hub.Subscribe(feed.Options{Name: "bus", Depth: 4096})
 	go l.collect(shared)
-	l.done.Go(func() { l.gather(ctx) })
-	l.done.Go(func() { l.send(ctx) })
+	l.gathering.start(l.gather)
+	l.sending.start(l.send)
 	return l, nil
+}
+
+// worker is a goroutine that runs until it is ended.
+type worker struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func (w *worker) start(f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.done.Go(func() { f(ctx) })
+}
+
+// end waits until it has returned.
+func (w *worker) end() {
+	w.cancel()
+	w.done.Wait()
 }
 
 func (l *Link) options() []nats.Option {
@@ -501,16 +517,13 @@ func (l *Link) Health() Health {
 	return h
 }
 
-// Close sends queued batches, if a coordinator is connected, and ends. A closed hub is read to its end before.
+// Close sends what the hub has published until now, if a coordinator is connected, and ends. One step ends after the other: the last windows are in a batch before it is
+// asked whether all batches have arrived.
 func (l *Link) Close() {
-	select {
-	case <-l.ended:
-	case <-time.After(linger):
-		l.sub.Leave()
-		<-l.ended
-	}
-	l.cancel()
-	l.done.Wait()
+	l.sub.Finish()
+	<-l.ended
+	l.gathering.end()
+	l.sending.end()
 	l.conn.Close()
 }
 
