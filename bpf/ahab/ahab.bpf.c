@@ -52,7 +52,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum ahab_counter {
 	AHAB_STRAY,    /* segments in no slice: pass, uncharged */
-	AHAB_OPEN,     /* passed above the limit because the lease had run out */
+	AHAB_OPEN,     /* passed above the limit, or beyond a ceiling, because the lease had run out */
 	AHAB_EPOCHS,   /* new limits asked for */
 	AHAB_WRITTEN,  /* ... and written */
 	AHAB_LOST_SAMPLES, /* the ring was full */
@@ -389,6 +389,7 @@ static __always_inline __u32 limit_after(const struct flow *f, const struct ahab
 struct bounded {
 	enum ahab_deed deed;
 	_Bool refused;
+	_Bool open;  /* ... counted as passed because the lease has run out */
 	_Bool over;  /* its user is above the limit */
 	__u64 wait;  /* pacing: ns until it leaves */
 	__u64 queue; /* ... that it would wait for its slice alone */
@@ -505,6 +506,14 @@ static __always_inline void second(struct phv *phv)
 	count(phv, AHAB_WRITTEN, 1);
 }
 
+/* Counts a packet once that passes because the lease has run out: its limit, its slice's ceiling and that of all may each refuse it. */
+static __always_inline void opened(struct phv *phv, struct bounded *b)
+{
+	if (!b->open)
+		count(phv, AHAB_OPEN, phv->segs);
+	b->open = 1;
+}
+
 /* Judges a packet of a user above the limit, which is no more than a sample where it waits. */
 static __always_inline void judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s, const struct parts *p, struct bounded *b)
 {
@@ -514,7 +523,7 @@ static __always_inline void judge(struct phv *phv, const struct flow *f, const s
 	if (!lease)
 		return;
 	if (clock_now(phv) > lease->until)
-		count(phv, AHAB_OPEN, phv->segs);
+		opened(phv, b);
 	else if (ahab_pace || (!ahab_table && clock_now(phv) < s->spare))
 		;
 	else if (phv_has(phv, PHV_TCP))
@@ -622,8 +631,12 @@ static __always_inline void refuse(struct phv *phv, struct bounded *b, enum ahab
 {
 	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
 
-	if (!lease || clock_now(phv) > lease->until)
+	if (!lease)
 		return;
+	if (clock_now(phv) > lease->until) {
+		opened(phv, b);
+		return;
+	}
 	count(phv, by, phv->segs);
 	b->refused = 1;
 	b->deed = AHAB_DROPPED;

@@ -1,11 +1,14 @@
 package ahab
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/ahab/link"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -39,5 +42,26 @@ func TestCeiling(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a ceiling would refuse passes when the lease has run out, and is counted, of users below the limit too.
+func TestUnlimitedBeyondCeiling(t *testing.T) {
+	l := newLink(t, 1, map[string]string{"capacity": "8Mbit", "burst": "1ms"})
+	if err := l.Algorithm.(algo.Controller).Tick(traffic.Start); err != nil {
+		t.Fatal(err)
+	}
+	core, err := l.Core(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const packets = 5 // at once: 15 Mbit/s as they are read, and the limit of a user alone is 16
+	err = core.Send(coreTCP(0), 10*time.Second, packets)
+	if err := errors.Join(err, core.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := window(t, l)
+	if passed, open := value(t, r, "passed_bytes"), value(t, r, "unlimited"); passed != packets*coreSize || open != packets-1 {
+		t.Errorf("%d bytes passed, %d packets of %d are counted as beyond the ceiling", passed, open, packets)
 	}
 }

@@ -191,7 +191,7 @@ func (t *contents) delay() uint64 {
 func (c *config) userValues(t *contents) []report.Value {
 	u := c.units(1)
 	return []report.Value{
-		segmentsOf("unlimited", t.count(bpf.AhabAhabCounterAHAB_OPEN), "segments above the limit that passed because the control loop had not renewed the lease"),
+		segmentsOf("unlimited", t.count(bpf.AhabAhabCounterAHAB_OPEN), "segments above the limit, or beyond a ceiling, that passed because the control loop had not renewed the lease"),
 		segmentsOf("stray", t.count(bpf.AhabAhabCounterAHAB_STRAY), "segments that belong to no slice: they pass and are charged to nobody"),
 		{Name: "limits_written", Value: t.count(bpf.AhabAhabCounterAHAB_WRITTEN), Unit: report.Count, Kind: report.Counter, Help: "new limits, of all slices"},
 		{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit: that many at least"},
@@ -231,7 +231,7 @@ func (c *config) notes(t *contents, touched uint64) (notes []string) {
 		notes = append(notes, "dry run: nothing was dropped or marked; would_drop and would_mark count what would have been, and tables show it. Senders that react to losses would send less.")
 	}
 	if n := t.count(bpf.AhabAhabCounterAHAB_OPEN); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d segments above the limit passed because the control loop was late: limits hold for ahab.lease (%v) from one renewal on.", n, c.lease))
+		notes = append(notes, fmt.Sprintf("%d segments above the limit, or beyond a ceiling, passed because the control loop was late: limits hold for ahab.lease (%v) from one renewal on.", n, c.lease))
 	}
 	if mean := c.units(1).Rate(uint64(t.overestimate[0])); touched > 0 && mean > c.lowestLimit(t)/10 {
 		notes = append(notes, "users' rates read too high by more than a tenth of a limit: a larger ahab.columns distinguishes users.")

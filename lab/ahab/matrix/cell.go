@@ -356,7 +356,7 @@ func watch(network *netns.Topology, counts []atomic.Int64, conns []net.Conn, spa
 	t := &trace{}
 	for began, n := time.Now(), 0; n <= int((settling+span)/step); n++ {
 		time.Sleep(time.Until(began.Add(time.Duration(n) * step)))
-		wire, err := wireBytes(network.B)
+		at, wire, err := sampled(network.B)
 		if err != nil {
 			return nil, err
 		}
@@ -364,12 +364,26 @@ func watch(network *netns.Topology, counts []atomic.Int64, conns []net.Conn, spa
 		for i := range counts {
 			row[i] = float64(counts[i].Load())
 		}
-		t.at, t.wire, t.flows = append(t.at, time.Now()), append(t.wire, wire), append(t.flows, row)
+		t.at, t.wire, t.flows = append(t.at, at), append(t.wire, wire), append(t.flows, row)
 		if *loud && n%int(time.Second/step) == 0 {
 			fmt.Fprintln(os.Stderr, "  ", speak(conns))
 		}
 	}
 	return t, nil
+}
+
+// readWithin is how long reading a counter may take: a reader that a busy machine holds up in between has a counter and a time that do not belong together.
+const readWithin = 2 * time.Millisecond
+
+// sampled is a counter and when it was read. It is read again while that takes too long, a hundred times at most.
+func sampled(h *netns.Host) (at time.Time, wire float64, err error) {
+	for range 100 {
+		at = time.Now()
+		if wire, err = wireBytes(h); err != nil || time.Since(at) < readWithin {
+			break
+		}
+	}
+	return at, wire, err
 }
 
 // speak is a line of what each sender knows: window in segments, threshold, round trip, retransmissions.

@@ -24,7 +24,7 @@ var (
 	first   = flag.Int("first", 0, "number of the first one")
 	sets    = flag.String("set", "", "parameters, with commas between")
 	loud    = flag.Bool("v", false, "print each second what the senders know")
-	one     = flag.String("cell", "", "RATE,CONGESTION,FLOWS,TRIP,gso or nothing,HOOK, or crowds, or guests; measure these instead, with semicolons between")
+	one     = flag.String("cell", "", "RATE,CONGESTION,FLOWS,TRIP,gso or nothing,HOOK, or crowds, or guests, or drawn:FIRST:COUNT; measure these instead, with semicolons between")
 	runs    = flag.Int("runs", 1, "runs of each of them")
 	out     = flag.String("out", "", "write the document here")
 )
@@ -94,6 +94,13 @@ func chosen() (list []cell, err error) {
 			list = append(list, guests()...)
 			continue
 		}
+		var from, count int
+		if n, _ := fmt.Sscanf(text, "drawn:%d:%d", &from, &count); n == 2 {
+			for n := from; n < from+count; n++ {
+				list = append(list, draw(*seed, n))
+			}
+			continue
+		}
 		c, err := parse(text)
 		if err != nil {
 			return nil, err
@@ -149,14 +156,17 @@ type result struct {
 	marked, dropped float64 // segments
 }
 
-const second = int(time.Second / step)
-
 func (c cell) judge(t *trace) (r result) {
 	rate := float64(c.Rate) * 1e6 / 8
 	from, last := int(settling/step), len(t.at)-1
 	r.use = (t.wire[last] - t.wire[from]) / rate / t.at[last].Sub(t.at[from]).Seconds()
-	for n := second; n <= last; n++ {
-		r.most = max(r.most, (t.wire[n]-t.wire[n-second])/rate/t.at[n].Sub(t.at[n-second]).Seconds())
+	for begin, n := 0, 1; n <= last; n++ { // readers that were late read several times in a row: ten readings may be of less than a second, in which a burst is a larger part
+		for t.at[n].Sub(t.at[begin+1]) >= time.Second {
+			begin++
+		}
+		if span := t.at[n].Sub(t.at[begin]); span >= time.Second {
+			r.most = max(r.most, (t.wire[n]-t.wire[begin])/rate/span.Seconds())
+		}
 	}
 	total, users := 0., float64(c.users())
 	for i := range t.flows[0] {
