@@ -8,6 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/emulator"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/compare"
 )
 
 // distribution is the name under which algorithms report delays, and the truth is compared.
@@ -128,7 +129,7 @@ func responses(l report.Line, sent int) []report.Value {
 // compared sets truth and error of a line.
 func compared(l report.Line, exact report.Distribution, values ...report.Value) report.Line {
 	body := report.Body{Values: values, Distributions: []report.Distribution{exact}}
-	errors := report.Compare(l.Report, body)
+	errors := compare.Bodies(l.Report, body)
 	l.Truth, l.Error = &body, &errors
 	return l
 }

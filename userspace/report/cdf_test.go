@@ -5,6 +5,10 @@ import (
 	"testing"
 )
 
+func near(a, b, within float64) bool {
+	return math.Abs(a-b) <= within || math.IsNaN(a) && math.IsNaN(b)
+}
+
 func TestShareAndAtAreInverse(t *testing.T) {
 	d := logNormal("d", 5000, 3e7, 0.7)
 	for q := 0.01; q < 1; q += 0.01 {

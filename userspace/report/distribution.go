@@ -37,7 +37,7 @@ func (a against) distributionTruth(name string) (Distribution, bool) {
 	if a.truth == nil {
 		return Distribution{}, false
 	}
-	return find(a.truth.Distributions, name)
+	return Find(a.truth.Distributions, name)
 }
 
 func (d Distribution) heading() string {
@@ -151,8 +151,8 @@ func (a against) gap(name string, style Style) []string {
 	if a.errors == nil {
 		return nil
 	}
-	ratio, ok := find(a.errors.Values, name+".p5_p95_max")
-	log2, okLog := find(a.errors.Values, name+".p5_p95_max_log2")
+	ratio, ok := Find(a.errors.Values, name+".p5_p95_max")
+	log2, okLog := Find(a.errors.Values, name+".p5_p95_max_log2")
 	if !ok || !okLog {
 		return nil
 	}

@@ -100,7 +100,27 @@ func fixtureTruth() Line {
 		Distributions: []Distribution{logNormal("delay_ns", 12300, 12.0e6, 1.1)},
 		Tables:        []Table{{Name: "groups", Columns: l.Report.Tables[0].Columns, Rows: [][]any{{"192.0.2.0/24", 800.0, 90.0e6, true}, {"198.51.100.0/24", 1.0, 1.0e6, false}}}},
 	}
-	errors := Compare(l.Report, truth)
+	errors := Body{Values: []Value{ // as package compare has them
+		{Name: "matched", Value: -0.19707317073170727, Unit: Ratio},
+		{Name: "delay_ns.count", Value: 0.003691056910569035, Unit: Ratio},
+		{Name: "delay_ns.mean", Value: 0.02499999999999991, Unit: Ratio},
+		{Name: "delay_ns.p50", Value: 0.02499911920813913, Unit: Ratio},
+		{Name: "delay_ns.p50_log2", Value: 0.035622670009164525, Unit: None},
+		{Name: "delay_ns.p90", Value: 0.024814813031881933, Unit: Ratio},
+		{Name: "delay_ns.p90_log2", Value: 0.03536323416181675, Unit: None},
+		{Name: "delay_ns.p95", Value: 0.025380702910549502, Unit: Ratio},
+		{Name: "delay_ns.p95_log2", Value: 0.036159652392202424, Unit: None},
+		{Name: "delay_ns.p99", Value: 0.026123073070489333, Unit: Ratio},
+		{Name: "delay_ns.p99_log2", Value: 0.037203777981964836, Unit: None},
+		{Name: "delay_ns.p999", Value: math.NaN(), Unit: Ratio},
+		{Name: "delay_ns.p999_log2", Value: math.NaN(), Unit: None},
+		{Name: "delay_ns.p5_p95_max", Value: 0.02574414211841569, Unit: Ratio},
+		{Name: "delay_ns.p5_p95_max_log2", Value: 0.03667091522402022, Unit: None},
+		{Name: "groups.recall", Value: 0.5, Unit: Ratio},
+		{Name: "groups.precision", Value: 0.3333333333333333, Unit: Ratio},
+		{Name: "groups.estimated", Value: 0.01550000000000007, Unit: Ratio},
+		{Name: "groups.p95_ns", Value: 0.01333333333333342, Unit: Ratio},
+	}}
 	l.Truth, l.Error = &truth, &errors
 	return l
 }

@@ -217,7 +217,7 @@ func (a against) value(name string) (Value, bool) {
 	if a.truth == nil {
 		return Value{}, false
 	}
-	return find(a.truth.Values, name)
+	return Find(a.truth.Values, name)
 }
 
 // err returns a relative error by name, written with its sign; "" when there is none.
@@ -225,7 +225,7 @@ func (a against) err(name string) string {
 	if a.errors == nil {
 		return ""
 	}
-	v, ok := find(a.errors.Values, name)
+	v, ok := Find(a.errors.Values, name)
 	if !ok {
 		return ""
 	}

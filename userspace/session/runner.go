@@ -15,6 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/compare"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
@@ -296,7 +297,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	}
 	if m.oracle != nil {
 		truth := m.oracle.Window(w)
-		errors := report.Compare(result.Body, truth)
+		errors := compare.Bodies(result.Body, truth)
 		line.Truth, line.Error = &truth, &errors
 	}
 	m.rest.encode(&line, before)
