@@ -35,13 +35,20 @@ func (v *view) shut() {
 			if r.Subject.Type != narrowest {
 				continue
 			}
-			found = true
+			if found = true; narrowest == finding.Interface && r.Windows < surely && v.narrowerShut() {
+				continue // the next window shows whose they are
+			}
 			v.add(finding.SlowReceiver, r.Subject, r, "it closes its receive window: its application reads more slowly than data arrive", "load of "+r.Subject.Name+"; ss -tin on it: unread data (Recv-Q); "+history(r))
 		}
 		if found {
 			return
 		}
 	}
+}
+
+// narrowerShut reports whether a host or network closes its windows more often than usual in this window.
+func (v *view) narrowerShut() bool {
+	return slices.ContainsFunc(v.by[finding.ZeroWindows], func(r *finding.Reading) bool { return r.Subject.Type != finding.Interface && r.Apart })
 }
 
 // clients handles networks and hosts that acknowledge data late and are no servers.

@@ -24,6 +24,12 @@ func usual(r finding.Reading) finding.Reading {
 	return r
 }
 
+// unsure is a reading whose sequential test has not decided yet.
+func unsure(r finding.Reading) finding.Reading {
+	r.Active = false
+	return r
+}
+
 // gone is a reading of something that is missing for n windows.
 func gone(r finding.Reading, n int) finding.Reading {
 	r.Gone = n
@@ -97,7 +103,8 @@ func TestDiagnose(t *testing.T) {
 			reading(finding.DNSLate, host("10.9.0.1"), 80, 3), reading(finding.DNSLate, host("10.9.0.2"), 400, 3)}, "unfair-user a > b, dns-slow 10.9.0.2"},
 		"zero windows": {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0), reading(finding.ZeroWindows, prefix("10.1.3.0/24"), 40, 0), reading(finding.ZeroWindows, host("10.1.3.4"), 40, 0),
 			reading(finding.DataLate, host("10.1.3.4"), 90, 20), reading(finding.DurationLong, host("10.2.3.4"), 900, 40)}, "slow-receiver 10.1.3.4"},
-		"zero windows of all": {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0)}, "slow-receiver eth0"},
+		"zero windows of all":       {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0)}, "slow-receiver eth0"},
+		"zero windows of one, soon": {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0), unsure(reading(finding.ZeroWindows, host("10.1.3.4"), 40, 0))}, ""},
 		"quiet clock": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 2)), 2),
 			gone(usual(reading(finding.NTPVanished, host("10.9.0.4"), .1, 1)), 1), usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, "ntp-unanswered 10.9.0.3"},
 		"a server that is seldom asked": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 1)), 2),

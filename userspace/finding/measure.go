@@ -56,8 +56,8 @@ type Blame struct {
 	Low, High           float64 // share of a whole, where it is one
 }
 
-// Measure is one number of a window that can show a symptom: what a rule makes of a report. One whose Subject has no name states that the window can show the
-// symptom of nobody, and in Weak why.
+// Measure is one number of a window that can show a symptom: what a rule makes of a report. One whose Subject has no name is about those that the window does not
+// list: with Weak it can show the symptom of nobody, and why; without, each may have as much as Value.High.
 type Measure struct {
 	Symptom   Symptom
 	Subject   Subject

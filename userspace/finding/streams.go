@@ -19,7 +19,7 @@ type Reading struct {
 	Latest   int64 // end of the latest window that lay apart
 	Windows  int   // that lay apart since then
 	Broken   *Promise
-	Gone     int // windows in a row, this one included, in which there was nothing of it
+	Gone     int // windows in a row, this one included, in which there was nothing of it for certain
 }
 
 // Times is how many times the expected the value is (or the other way round where small values are bad).
@@ -97,13 +97,13 @@ func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }
 // Window takes what a rule has made of one window of a source (an algorithm of an instance), with its begin and end (ns since 1970 where known), and reads it.
 func (s *Streams) Window(source string, measures []Measure, begin, end int64) []Reading {
 	s.windows++
-	present, families, blind := map[string]bool{}, map[string]bool{}, map[string]string{}
+	present, families, blind := map[string]bool{}, map[string]bool{}, map[string]Measure{}
 	var readings []Reading
 	for i := range measures {
 		m := &measures[i]
 		m.Source = source
 		if m.Subject.Name == "" {
-			blind[familyOf(m)] = m.Weak
+			blind[familyOf(m)] = *m
 			continue
 		}
 		present[KeyOf(m)] = true
@@ -127,13 +127,14 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 }
 
 // silent feeds the subjects that a window does not list with what an absent one has, unless it can list none.
-func (s *Streams) silent(source string, present, families map[string]bool, blind map[string]string, begin, end int64) (readings []Reading) {
+func (s *Streams) silent(source string, present, families map[string]bool, blind map[string]Measure, begin, end int64) (readings []Reading) {
 	for _, key := range slices.Sorted(maps.Keys(s.sources[source])) {
 		st := s.sources[source][key]
 		if present[key] {
 			continue
 		}
-		why := blind[familyOf(&st.last)]
+		hidden := blind[familyOf(&st.last)]
+		why := hidden.Weak
 		families[familyOf(&st.last)] = families[familyOf(&st.last)] || why == ""
 		if st.last.Certain {
 			if r, on := s.lasting(st, end); on {
@@ -149,7 +150,7 @@ func (s *Streams) silent(source string, present, families map[string]bool, blind
 		case math.IsNaN(m.Absent):
 			m.Weak = "nothing of it in this window"
 		default:
-			m.Value = Estimate{m.Absent, m.Absent, m.Absent, m.Value.Unit}
+			m.Value = Estimate{m.Absent, m.Absent, max(m.Absent, hidden.Value.High), m.Value.Unit}
 		}
 		readings = append(readings, s.read(source, &m, begin, end))
 	}
@@ -185,7 +186,7 @@ func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
 	s.belongs(key, st, source)
 	st.seen, st.last = s.windows, *m
 	st.recalled(end - begin)
-	if st.gone++; !(m.Value.Value <= m.Absent) {
+	if st.gone++; !(m.Value.Value <= m.Absent && m.Value.High < 1) { // less than one answer
 		st.gone = 0
 	}
 	r := Reading{Measure: *m, Gone: st.gone}

@@ -42,6 +42,7 @@ const (
 	fewestVanished   = 2    // answers fewer than usual
 	moreZeroWindows  = 3    // a window, and times the usual: a single window that closes and reopens is normal
 	none             = .1   // answers: replaces 0, since logarithms are taken
+	fridgeOthers     = "others"
 	sizingNext       = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
 )
 
@@ -87,7 +88,7 @@ func kindOf(b report.Body) delay.Kind {
 
 // groupMeasures are delays by group; without groups, those of all requests.
 func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.Measure) {
-	grouped := false
+	grouped, elsewhere := false, othersOf(l.Report)
 	finding.Rows(l.Report, "groups", func(r finding.Row) {
 		grouped = true
 		subject, ok := subjectOf(r.Text("group"))
@@ -97,9 +98,12 @@ func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.M
 		value := finding.Estimate{Value: r.Num("p50_ns"), Low: r.Num("p50_low_ns"), High: r.Num("p50_high_ns"), Unit: report.Nanosecond}
 		list = append(list, late(l, kind, s.late, subject, value, r.Num("matched"), "groups.p50_ns"))
 		if s.vanished != "" {
-			list = append(list, vanished(l, s.vanished, subject, r))
+			list = append(list, vanished(l, s.vanished, subject, r, elsewhere))
 		}
 	})
+	if s.vanished != "" && elsewhere > 0 {
+		list = append(list, finding.New(l, s.vanished, finding.Subject{}, finding.Estimate{High: elsewhere, Unit: report.Requests}, ""))
+	}
 	for _, d := range l.Report.Distributions {
 		switch {
 		case d.Name == "delay_ns" && !grouped && !hasTable(l.Report, "groups"):
@@ -160,9 +164,19 @@ func late(l report.Line, kind delay.Kind, s finding.Symptom, subject finding.Sub
 	return m
 }
 
-// vanished measures the number of answers of a group; a group that is absent from a window had none.
-func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r finding.Row) finding.Measure {
-	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high"), Unit: report.Requests}
+// othersOf is how many answers of a window are of groups whose row another one had: of whom they are is not known.
+func othersOf(b report.Body) (most float64) {
+	finding.Rows(b, "groups", func(r finding.Row) {
+		if n := r.Num("estimated_high"); r.Text("group") == fridgeOthers && n > 0 {
+			most = n
+		}
+	})
+	return most
+}
+
+// vanished measures the number of answers of a group; one that is absent from a window had none, but for those of others.
+func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r finding.Row, elsewhere float64) finding.Measure {
+	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high") + elsewhere, Unit: report.Requests}
 	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
 	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestVanished, none
 	if s == finding.HandshakeVanished {

@@ -1,0 +1,53 @@
+package findings
+
+import (
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// answered is a window of answers by group.
+func answered(groups map[string]float64) report.Line {
+	t := report.Table{Name: "groups"}
+	for _, c := range []string{"group", "matched", "estimated", "estimated_low", "estimated_high", "p50_ns", "p50_low_ns", "p50_high_ns"} {
+		t.Columns = append(t.Columns, report.Column{Name: c})
+	}
+	all := 0.
+	for name, n := range groups {
+		t.Rows, all = append(t.Rows, []any{name, n, n, n, n, 1e6, .9e6, 1.1e6}), all+n
+	}
+	values := []report.Value{}
+	for _, name := range []string{"requests", "responses", "estimated", "matched", "inserted"} {
+		values = append(values, report.Value{Name: name, Value: all})
+	}
+	return report.Line{Algorithm: "fridge", Report: report.Body{Values: values, Distributions: []report.Distribution{{Name: "delay_ns", Title: "delay from SYN to SYN-ACK"}}, Tables: []report.Table{t}}}
+}
+
+// Answers of a server whose row another one has are counted among others: it has not fallen silent. Where too few are counted there, it has.
+func TestRowTaken(t *testing.T) {
+	for _, c := range []struct {
+		others float64
+		apart  bool
+	}{{14, false}, {0, true}, {1, true}} {
+		s, apart := finding.NewStreams(), false
+		for n := range int64(10) {
+			groups := map[string]float64{"10.1.1.1/32": 14, "10.1.1.2/32": 20}
+			if n >= 8 {
+				delete(groups, "10.1.1.1/32")
+				groups["others"] = c.others
+			}
+			for _, r := range s.Window("fridge", Of(answered(groups)).Measures, n*2e9, (n+1)*2e9) {
+				if r.Symptom == finding.HandshakeVanished && r.Apart {
+					apart = apart || n >= 8 && r.Subject.Name == "10.1.1.1"
+				}
+				if r.Symptom == finding.HandshakeVanished && r.Subject.Name == "10.1.1.1" && n == 9 && (r.Gone == 2) != (c.others == 0) {
+					t.Errorf("%g others: %d windows without an answer", c.others, r.Gone)
+				}
+			}
+		}
+		if apart != c.apart {
+			t.Errorf("%g others: fell silent: %v", c.others, apart)
+		}
+	}
+}
