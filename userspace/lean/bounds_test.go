@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // Of the events of a flow each is missed with some probability: the bound holds them all in 95 of 100 cases, whatever their number.
@@ -79,5 +80,19 @@ func TestSplit(t *testing.T) {
 				t.Errorf("p %g, %g insertions a second: %g ticks of weight %g, want %g of %g", c.p, c.rate, ticks, weight, delay, want)
 			}
 		}
+	}
+}
+
+// TestShareOfAll: what could not be compared widens the bounds of a share, and nothing is claimed of nothing.
+func TestShareOfAll(t *testing.T) {
+	v := affected("x", 5, 80, 100, "help")
+	if v.Value != 5./80 || v.Low != .05 || v.High != .25 || v.Promise != report.Bound {
+		t.Errorf("5 of 80, of 100: %v (%v .. %v)", v.Value, v.Low, v.High)
+	}
+	if v := affected("x", 90, 80, 80, "help"); v.Value != 1. || v.Low != 1. || v.High != 1. {
+		t.Errorf("more events than packets: %v (%v .. %v)", v.Value, v.Low, v.High)
+	}
+	if v := affected("x", 0, 0, 100, "help"); !math.IsNaN(v.Value.(float64)) || v.Low != nil || v.High != nil {
+		t.Errorf("nothing compared: %v (%v .. %v)", v.Value, v.Low, v.High)
 	}
 }

@@ -76,13 +76,15 @@ func (l *losses) estimate(sketch float64) float64 {
 }
 
 func (l *losses) values(n counts) []report.Value {
+	gaps, filled := n.at(bpf.LeanLeanCounterLEAN_GAPS), n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK)
 	return []report.Value{
 		counter("loss_examined", n.at(bpf.LeanLeanCounterLEAN_NUMBERED), report.PacketUnit, "packets looked at: they have an identifier ("+lossIDs[l.id]+")"),
 		counter("loss_followed", n.at(bpf.LeanLeanCounterLEAN_OWNED), report.PacketUnit, "packets of a flow whose last identifier is in memory"),
 		counter("loss_jumps", n.at(bpf.LeanLeanCounterLEAN_JUMPS), report.Count, "packets whose identifier jumped: random or shared between flows"),
-		counter("loss_gaps", n.at(bpf.LeanLeanCounterLEAN_GAPS), report.Count, "gaps in a flow's identifiers"),
+		counter("loss_gaps", gaps, report.Count, "gaps in a flow's identifiers"),
 		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in the gaps: lost, or still to arrive"),
-		counter("loss_given_back", n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK), report.PacketUnit, "packets that arrived late and filled a gap"),
+		affected("loss_share", gaps-min(gaps, filled), n.at(bpf.LeanLeanCounterLEAN_OWNED), n.at(bpf.LeanLeanCounterLEAN_NUMBERED), "share of packets before which something is missing that did not arrive late"),
+		counter("loss_given_back", filled, report.PacketUnit, "packets that arrived late and filled a gap"),
 	}
 }
 

@@ -63,6 +63,7 @@ func (r *repetitions) values(n counts) []report.Value {
 		counter("retrans_examined", r.of(n, bpf.LeanRetransCounterRET_SEGMENTS), report.PacketUnit, "TCP packets with payload, copies of a mirror port not counted"),
 		counter("retrans_compared", r.of(n, bpf.LeanRetransCounterRET_COMPARED), report.PacketUnit, "TCP packets with payload of a flow that was in memory"),
 		counter("retransmitted", r.of(n, bpf.LeanRetransCounterRET_EVENTS), report.PacketUnit, "packets sent again, of all flows"),
+		affected("retransmitted_share", r.of(n, bpf.LeanRetransCounterRET_EVENTS), r.of(n, bpf.LeanRetransCounterRET_COMPARED), r.of(n, bpf.LeanRetransCounterRET_SEGMENTS), "share of packets sent again"),
 		counter("retrans_probes", r.of(n, bpf.LeanRetransCounterRET_PROBES), report.Count, "repeated packets of one byte: keep-alives and window probes, not counted"),
 		counter("retrans_copies", r.of(n, bpf.LeanRetransCounterRET_COPIES), report.Count, "packets that a mirror port showed twice, not counted"),
 	}

@@ -128,7 +128,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	for _, s := range c.on {
 		e.describe(&result, s, e.decode(s, e.named[s], n), n)
 	}
-	result.Body = result.Body.Answering("loss_missing", "out_of_order", "retransmitted")
+	result.Body = result.Body.Answering("loss_missing", "loss_share", "out_of_order", "retransmitted", "retransmitted_share")
 	result.Body.Overview = report.Overview{Lost: "loss_gaps", Back: "loss_given_back", Among: "loss_examined"}
 	return result, nil
 }
