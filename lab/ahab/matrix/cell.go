@@ -30,7 +30,7 @@ type cell struct {
 	Flows      int
 	Trip       time.Duration // round trip; below a millisecond: a bare veth
 	GSO        bool
-	Hook       string  // xdp, tc: where packets arrive; egress: where they leave
+	Hook       string  // xdp, tc: where packets arrive; egress: where they leave; policer: a plain one where they arrive, and no xdpmon
 	Guests     []guest // in the place of flows: users are their addresses
 	Set        []string
 }
@@ -135,6 +135,9 @@ func (c cell) run(binary string, span time.Duration) (*trace, error) {
 		return nil, err
 	}
 	defer network.Close()
+	if c.Hook == hookPolicer {
+		return c.policed(network, span)
+	}
 	at, direction, hook := network.B, "ingress", c.Hook
 	if c.Hook == "egress" {
 		at, direction, hook = network.A, "egress", "tc"
@@ -158,6 +161,16 @@ func (c cell) run(binary string, span time.Duration) (*trace, error) {
 	}
 	t.report = windows
 	return t, nil
+}
+
+// policed is a cell with a plain policer in the place of xdpmon.
+func (c cell) policed(network *netns.Topology, span time.Duration) (t *trace, err error) {
+	end, err := police(network.B, c.Rate)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return c.traffic(network, span)
 }
 
 // attached is xdpmon while it runs.
