@@ -137,7 +137,7 @@ func TestWrong(t *testing.T) {
 		{least + "bus: {listen: '0.0.0.0:4222'}\n", "4:15", "is reachable from other hosts: set keys", false},
 		{least + "bus: {listen: 4222}\n", "4:15", "HOST:PORT", true},
 		{least + "bus: {keys: {ca: /a, certificate: /b}}\n", "4:13", "lacks key", true},
-		{least + "bus: {keys: {ca: a, certificate: /b, key: /c}}\n", "4:18", "from the root", true},
+		{least + "bus: {keys: {ca: a, certificate: /b, key: /c}}\n", "4:18", "absolute path", true},
 		{least + "bus: {cluster: {name: c, listen: '192.0.2.1:1', routes: ['192.0.2.2:1']}}\n", "4:16", "is on another host: set keys", false},
 		{least + "bus: {cluster: {name: c, listen: '127.0.0.1:1'}}\n", "4:16", "lacks routes", true},
 		{least + "bus: {external: ['nats://192.0.2.1:4222']}\n", "4:17", "is on another host", false},
