@@ -115,11 +115,13 @@ func TestDiagnose(t *testing.T) {
 			gone(usual(reading(finding.NTPVanished, host("10.9.0.4"), .1, 1)), 1), usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, "ntp-unanswered 10.9.0.3"},
 		"a server that is seldom asked": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 1)), 2),
 			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
-		"closed":      {[]finding.Reading{lasting(reading(finding.NotInside, eth0, .2, 0), 3)}, "unparsed eth0"},
-		"not known":   {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, ""},
-		"many small":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
-		"part of it":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
-		"small table": {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
+		"closed":            {[]finding.Reading{lasting(reading(finding.NotInside, eth0, .2, 0), 3)}, "unparsed eth0"},
+		"not known":         {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, ""},
+		"not known of whom": {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), unsure(reading(finding.DataLate, prefix("10.1.3.0/24"), 90, 5))}, ""},
+		"of a server":       {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), usual(reading(finding.DataLate, prefix("10.1.3.0/24"), 5, 5))}, "slow-server 10.2.3.4"},
+		"many small":        {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
+		"part of it":        {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
+		"small table":       {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
 	} {
 		var got []string
 		for _, f := range Diagnose(c.readings) {
