@@ -19,6 +19,9 @@ func (v *view) delays() {
 		return // this explains why connections last longer
 	}
 	for _, r := range v.late(finding.DurationLong) {
+		if r.Windows < surely && v.apart(finding.DataLate, finding.ClientLate) {
+			continue // connections may last longer because ACKs are late: the next window says of whom
+		}
 		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue
 		}

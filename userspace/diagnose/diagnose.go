@@ -606,11 +606,17 @@ func narrowest(heavy []*finding.Reading, r *finding.Reading, p netip.Prefix) *fi
 	return best
 }
 
+// longerThanAlerts is in how many windows an alert of a flood is raised that begins in the middle of the first.
+const longerThanAlerts = 3
+
 // measuring handles limits of the measurement itself.
 func (v *view) measuring() {
 	attacked := v.has(finding.Flood, finding.FloodManySources, finding.Scan)
 	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed, finding.NotInside: finding.Unparsed} {
 		for _, r := range v.active(symptom) {
+			if symptom == finding.NotInside && r.Windows < longerThanAlerts {
+				continue // who floods is known by then, and answered by ICMP
+			}
 			if attacked && (k == finding.TableTooSmall || symptom == finding.NotInside) { // an attack fills tables, and causes ICMP answers
 				continue
 			}

@@ -30,6 +30,12 @@ func unsure(r finding.Reading) finding.Reading {
 	return r
 }
 
+// lasting is a reading of what was there in n windows.
+func lasting(r finding.Reading, n int) finding.Reading {
+	r.Windows = n
+	return r
+}
+
 // gone is a reading of something that is missing for n windows.
 func gone(r finding.Reading, n int) finding.Reading {
 	r.Gone = n
@@ -109,10 +115,13 @@ func TestDiagnose(t *testing.T) {
 			gone(usual(reading(finding.NTPVanished, host("10.9.0.4"), .1, 1)), 1), usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, "ntp-unanswered 10.9.0.3"},
 		"a server that is seldom asked": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 1)), 2),
 			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
-		"closed":      {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, "unparsed eth0"},
-		"many small":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
-		"part of it":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
-		"small table": {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
+		"closed":            {[]finding.Reading{lasting(reading(finding.NotInside, eth0, .2, 0), 3)}, "unparsed eth0"},
+		"not known":         {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, ""},
+		"not known of whom": {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), unsure(reading(finding.DataLate, prefix("10.1.3.0/24"), 90, 5))}, ""},
+		"of a server":       {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), usual(reading(finding.DataLate, prefix("10.1.3.0/24"), 5, 5))}, "slow-server 10.2.3.4"},
+		"many small":        {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
+		"part of it":        {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .5, .1), reading(finding.PrefixShare, prefix("10.1.208.0/20"), .42, .01), reading(finding.PrefixShare, prefix("10.1.16.0/20"), .2, .01)}, "heavy-network 10.1.208.0/20"},
+		"small table":       {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
 	} {
 		var got []string
 		for _, f := range Diagnose(c.readings) {
@@ -245,6 +254,25 @@ func TestStallOfAnIncompleteRound(t *testing.T) {
 	}
 	if len(begun) != 1 || begun[0].Kind != finding.WindowsLate || begun[0].Value.Value != 17e9 {
 		t.Errorf("%+v", begun)
+	}
+}
+
+// A heavy network stays one finding where for some windows a part of it has most, and for others none.
+func TestHeavyNetworkIsOneFinding(t *testing.T) {
+	e := New()
+	var told []string
+	wide, part := func(share float64) finding.Reading {
+		return reading(finding.PrefixShare, prefix("10.1.0.0/16"), share, .05)
+	}, func(share float64) finding.Reading {
+		return reading(finding.PrefixShare, prefix("10.1.208.0/20"), share, .01)
+	}
+	for n, round := range [][]finding.Reading{{unsure(wide(.3)), part(.25)}, {wide(.3), part(.25)}, {wide(.4), part(.2)}, {wide(.4)}, {usual(wide(.05))}} {
+		for _, f := range e.settle(Diagnose(round)) {
+			told = append(told, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
+		}
+	}
+	if got := strings.Join(told, ", "); got != "0: begins heavy-network 10.1.208.0/20, 4: ends heavy-network 10.1.208.0/20" {
+		t.Errorf("%s", got)
 	}
 }
 

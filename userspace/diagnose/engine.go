@@ -209,6 +209,8 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 		key := f.Key()
 		if k, goes := e.leads[f.Lead]; goes && e.open[k] != nil { // a finding keeps the kind that it started with
 			key = k
+		} else if k, part := e.partOf(f); part {
+			key = k
 		}
 		if there[key] {
 			continue
@@ -227,6 +229,21 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 		changed = append(changed, f)
 	}
 	return append(changed, e.ended(there)...)
+}
+
+// partOf is the key of the heavy network that goes on and is a part of this one, or has it as a part: which of them has most changes with windows.
+func (e *Engine) partOf(f finding.Finding) (string, bool) {
+	p, err := netip.ParsePrefix(f.Subject.Name)
+	if f.Kind != finding.HeavyNetwork || err != nil {
+		return "", false
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.open)) {
+		old := e.open[key]
+		if q, err := netip.ParsePrefix(old.Subject.Name); err == nil && old.Kind == finding.HeavyNetwork && q.Overlaps(p) {
+			return key, true
+		}
+	}
+	return "", false
 }
 
 // filled reports whether an open finding already attributes the queue of an interface to a user: drops belong to it, even if the user's share is lower for

@@ -249,10 +249,10 @@ func (c *checker) captures(ctx context.Context) error {
 }
 
 // Groups of a fridge that fall into one row take it from each other: a network that is hidden so in half of its windows has no past. Few groups have rows of their
-// own with another seed.
+// own with another seed. So have the coupons of a scan: whose addresses alone draw coupons of other queries loses its own to them, with one seed in a hundred or so.
 const (
 	otherSeeds = 3   // at most; the one that hides least is taken
-	worthIt    = .01 // of all answers
+	worthIt    = .01 // of all answers, and of all packets of beaucoup
 	fewGroups  = 16  // of 128 rows: with more, each seed has some that share one
 )
 
@@ -278,23 +278,38 @@ func (c *checker) read(ctx context.Context, p Pass, first bool) (best []diagnose
 			return nil
 		}
 		err = c.o.Replay(ctx, cfg)
-		if h.answers < least {
-			best, least = windows, h.answers
+		share := h.share()
+		if share < least {
+			best, least = windows, share
 		}
-		if err != nil || h.answers <= worthIt*h.all || h.groups > fewGroups || c.o.Seeded {
+		if err != nil || share <= worthIt || c.o.Seeded {
 			return best, err
 		}
 	}
 	return best, nil
 }
 
-// hidden counts the answers of groups whose row another one had.
+// hidden counts the answers of groups whose row another one had, and the packets of which coupons were lost.
 type hidden struct {
 	answers, all float64
 	groups       int // in a window, at most
+	lost, seen   float64
+}
+
+// share of what another seed may show.
+func (h *hidden) share() float64 {
+	share := h.lost / max(1, h.seen)
+	if h.groups <= fewGroups {
+		share += h.answers / max(1, h.all)
+	}
+	return share
 }
 
 func (h *hidden) add(l report.Line) {
+	if l.Algorithm == "beaucoup" {
+		h.lost += float64(l.Lost["ties"] + l.Lost["crowds"])
+		h.seen += float64(l.Packets.Seen)
+	}
 	named := 0
 	finding.Rows(l.Report, "groups", func(r finding.Row) {
 		h.all += max(0, r.Num("matched"))
