@@ -17,7 +17,7 @@ func BenchmarkRound(b *testing.B) {
 		h := newHost(uint64(i + 1))
 		for n := range lines {
 			for _, l := range h.window() {
-				l.Identity.Interfaces = []string{fmt.Sprintf("eth%d", i)}
+				l.Identity = report.Identity{Instance: "all", Each: fmt.Sprintf("eth%d", i), Interfaces: []string{fmt.Sprintf("eth%d", i)}}
 				lines[n] = append(lines[n], l)
 			}
 		}
