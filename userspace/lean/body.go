@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
+	"github.com/xdpmon/xdpmon/userspace/lean/limit"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -194,7 +195,7 @@ func (i *estimator) notes(s stat, r ranked, n counts) (notes []string) {
 	if lost := n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s); lost > 0 {
 		add("%d flows with %s were not reported because the ring was full: raise lean.ring", lost, s)
 	}
-	if len(r.flows) > (overload+1)*i.budget {
+	if len(r.flows) > (limit.Overload+1)*i.budget {
 		add("%d flows were candidates for %s, more than the filter is made for: some may be missing; raise lean.memory or lower lean.candidates", len(r.flows), s)
 	}
 	return append(notes, i.statistics[s].notes(n)...)

@@ -28,34 +28,6 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// The limit follows the reports, increases if there are too many, and is removed when the link is quiet again.
-func TestLimiter(t *testing.T) {
-	l := newLimiter(1024, 10)
-	if l.during(200); l.shift != noLimit {
-		t.Errorf("200 reports of 1024: limit 2^-%d", l.shift)
-	}
-	if l.during(300); l.shift != 10 {
-		t.Errorf("300 reports of 1024 in the window: 2^-%d, want 2^-10", l.shift)
-	}
-	if l.during(5000); l.shift != 9 {
-		t.Errorf("5000 reports: 2^-%d, want 2^-9", l.shift)
-	}
-	if l.after(3000); l.shift != 8 {
-		t.Errorf("3000 reports in a window: 2^-%d, want 2^-8", l.shift)
-	}
-	if l.after(400); l.shift != 9 {
-		t.Errorf("400 reports in a window: 2^-%d, want 2^-9", l.shift)
-	}
-	if l.after(100); l.shift != noLimit {
-		t.Errorf("100 reports in a window: 2^-%d, want no limit", l.shift)
-	}
-	f := &limiter{budget: 1024, shift: walkShare, fixed: true}
-	f.during(1 << 20)
-	if f.after(1 << 20); f.shift != walkShare {
-		t.Errorf("the walk's limit moved to 2^-%d", f.shift)
-	}
-}
-
 // Ticks of a replay: at double distances in the first window, then every 32nd of a window and no more than one a second, always
 // behind now, also long after the window's length.
 func TestNextTick(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/limit"
 )
 
 const (
@@ -178,15 +179,15 @@ func (c *config) absolute() (mask uint32) {
 // with 7 M packets, 6 steps.
 const walkShare = 20
 
-func (c *config) limiter(s stat) *limiter {
+func (c *config) limiter(s stat) *limit.Limiter {
 	if c.walks(s) {
-		return &limiter{budget: c.budget, shift: walkShare, fixed: true}
+		return limit.Fixed(c.budget, walkShare)
 	}
 	if r, ok := c.statistics[s].(*repetitions); ok && r.distinct { // the sketch finds elephants, which have their share of the packets from the start
 		share := bits.Len(uint(c.layouts[s].tables["lean_ret_list"])) - 1
-		return &limiter{budget: c.budget, shift: share, fixed: true}
+		return limit.Fixed(c.budget, share)
 	}
-	return newLimiter(c.budget, c.share)
+	return limit.New(c.budget, c.share)
 }
 
 // rowNames and filterNames are the registers of a statistic.

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/limit"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -50,7 +51,7 @@ type instance struct {
 	ring     *maps.Ring
 	shifts   *maps.Array
 	given    []uint64 // last written contents of shifts
-	limiters [stats]*limiter
+	limiters [stats]*limit.Limiter
 	pending  [2]named
 	bank     int                // that the data plane writes to
 	later    bool               // at least one window has ended: the load is known
@@ -141,7 +142,7 @@ func (c *config) latency() *latencies {
 func (i *instance) publish() error {
 	words := make([]uint64, stats)
 	for s := range words {
-		words[s] = uint64(i.limiters[s].shift)
+		words[s] = uint64(i.limiters[s].Shift())
 	}
 	if slices.Equal(words, i.given) {
 		return nil
@@ -165,7 +166,7 @@ func (i *instance) Tick(now int64) error {
 		return err
 	}
 	for _, s := range i.on {
-		i.limiters[s].during(len(i.pending[i.bank][s]))
+		i.limiters[s].During(len(i.pending[i.bank][s]))
 	}
 	if err := i.publish(); err != nil {
 		return err
@@ -293,7 +294,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	}
 	i.bank, i.later = 1-bank, true
 	for _, st := range i.on {
-		i.limiters[st].after(len(named[st]))
+		i.limiters[st].After(len(named[st]))
 	}
 	if err := i.requests(w.End, n, true); err != nil {
 		return nil, err
@@ -305,7 +306,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 func (i *instance) limitsOf(n counts) []float64 {
 	limits := make([]float64, stats)
 	for _, s := range i.on {
-		limits[s] = max(1, math.Floor(math.Ldexp(float64(n.total(s)), -i.limiters[s].shift)))
+		limits[s] = max(1, math.Floor(math.Ldexp(float64(n.total(s)), -i.limiters[s].Shift())))
 	}
 	return limits
 }
