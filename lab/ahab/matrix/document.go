@@ -19,7 +19,7 @@ const introduction = `# Ceilings with real TCP: cells that are drawn
 
 %d of %d rows meet all bars. Flows of the kernel's own TCP (DCTCP is lab/queue/dctcp) share one slice of the rate, each a user; below a millisecond of round trip two namespaces with a veth between them, else a link emulator.
 *Use* is what the receiving host's IP layer counted of the rate, *most* the highest of it in any second (or the shortest time longer than one between two of ten readings a second) from the first packet on, *off* the mean deviation of users' means
-from an equal share. *Marked* (ECN) and *dropped* are segments. *Open* counts segments that passed above the limit because the control loop had been late, on a busy machine: no ceiling holds then. A row of a *policer* has a plain token bucket of the same rate and burst in the place of xdpmon, where packets arrive: what TCP makes of any limit without a queue.
+from an equal share. *Marked* (ECN) and *dropped* are segments. *Open* counts segments that passed above the limit because the control loop had been late, on a busy machine: no ceiling holds then. A row of a *policer* has a plain token bucket of the same rate and burst in the place of xdpmon, where packets arrive, to see how much of what is missed is TCP's.
 
 Bars: in every second at most %.2f of the rate and one burst (ahab.burst: %.1f s of it); in the mean at most %.2f and what a burst adds to a run as short; use at least %.2f (%.2f below a millisecond); off at most %.0f %%. Of users who send datagrams alone %.2f of what they send or of the rate, of
 guests none more than %.0f %% off.

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
-// hookPolicer in the place of a hook measures what TCP makes of a plain policer there, with the same rate and burst: what it does not use is TCP's, and not AHAB's. This
+// hookPolicer in the place of a hook measures what TCP makes of a plain policer there, with the same rate and burst: only what it does not use either is TCP's, and not AHAB's. This
 // machine's kernel has no act_police, so it is a token bucket of a few instructions.
 const hookPolicer = "policer"
 
