@@ -18,3 +18,18 @@ func TestAttempts(t *testing.T) {
 		}
 	}
 }
+
+// An instance whose interfaces do not exist is configured and measures nothing.
+func TestNothingIsAttached(t *testing.T) {
+	h := Health{Status: good, Instances: []InstanceHealth{{Name: "uplink"}}}
+	if h.attached(); h.Status != failing || len(h.Reasons) != 1 {
+		t.Errorf("%s: %v", h.Status, h.Reasons)
+	}
+	if h.attached(); len(h.Reasons) != 1 {
+		t.Errorf("the reason is given twice: %v", h.Reasons)
+	}
+	h = Health{Status: good, Instances: []InstanceHealth{{Name: "uplink"}}, interfaces: 1}
+	if h.attached(); h.Status != good {
+		t.Errorf("%s: %v", h.Status, h.Reasons)
+	}
+}

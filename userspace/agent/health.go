@@ -215,7 +215,7 @@ func (h *Health) instance(i InstanceHealth, stuck bool) {
 
 // attached: an agent without any attachment is failing, whatever the reason; a machine whose interfaces appear later is failing until then.
 func (h *Health) attached() {
-	if len(h.Instances) == 0 {
+	if len(h.Instances) == 0 || h.interfaces == 0 && h.Status != failing {
 		h.problem(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
 	}
 }

@@ -179,7 +179,7 @@ func (r *runs) until(t *testing.T, what string, good func(Health) bool) Health {
 	}
 }
 
-// Instances measure before there is an interface for them, change while running, and end when they are no longer configured; all of their windows are published.
+// Instances measure before there is an interface for them (health is failing until then), change while running, and end when they are no longer configured; all of their windows are published.
 func TestMeasures(t *testing.T) {
 	testutil.NeedRoot(t)
 	r := begin(t)
@@ -189,7 +189,7 @@ func TestMeasures(t *testing.T) {
 	}
 	r.measure(t, rule("a", "", "256"))
 	first := r.until(t, "two windows", func(h Health) bool { return len(h.Instances) == 1 && h.Instances[0].Windows >= 2 })
-	if i := first.Instances[0]; first.Status != good || i.Name != "a" || len(i.Algorithms) != 1 || i.Algorithms[0] != "rtt-array" || i.Window != .1 || !i.Fresh || i.Error != "" ||
+	if i := first.Instances[0]; first.Status != failing || i.Name != "a" || len(i.Algorithms) != 1 || i.Algorithms[0] != "rtt-array" || i.Window != .1 || !i.Fresh || i.Error != "" ||
 		i.Registers == 0 || first.Registers != i.Registers || len(i.Interfaces) != 0 {
 		t.Errorf("%+v", first)
 	}

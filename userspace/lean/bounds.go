@@ -46,14 +46,12 @@ func shareOf(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// affected is a share of the packets that could be compared, with bounds of the share of all that were looked at: the others may all have been affected, or none. There is
-// no confidence interval: flows whose place another flow holds are no sample of all, and packets of a burst are lost together.
+// affected is a share of the packets that could be compared, with bounds of the share of all that were looked at.
 func affected(name string, events, compared, examined uint64, help string) report.Value {
 	v := gauge(name, math.NaN(), report.Ratio, help+", of those that could be compared; its bounds are those of all packets' share")
 	v.Promise = report.Bound
-	compared = min(compared, examined)
-	if events = min(events, compared); compared > 0 {
-		v.Value, v.Low, v.High = shareOf(events, compared), shareOf(events, examined), shareOf(events+examined-compared, examined)
+	if compared > 0 {
+		v.Value, v.Low, v.High = expect.Share(events, compared, examined)
 	}
 	return v
 }

@@ -34,7 +34,7 @@ func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []pla
 			continue
 		}
 		n := float64(uint32(list[entry]))
-		different := differentOf(ranks[entry*distinctRegisters:][:distinctRegisters], p.rows>>40&0xff)
+		different := expect.Different(ranks[entry*distinctRegisters:][:distinctRegisters], p.rows>>40&0xff)
 		d.values[k] = max(0, n-different)
 		sum += distinctError * different
 	}
@@ -48,26 +48,4 @@ func (r *repetitions) keyedArrays() []string {
 		return []string{"lean_ret_list", "lean_ret_rank"}
 	}
 	return nil
-}
-
-// differentOf is HyperLogLog's estimate of distinct packets from the registers that carry the owner's tag, with linear counting
-// below 2.5 packets a register.
-func differentOf(registers []uint64, tag uint64) float64 {
-	const alpha = 0.709 // of 64 registers
-	m, sum, empty := float64(len(registers)), 0.0, 0.0
-	for _, r := range registers {
-		rank := r & 0xff
-		if r>>8 != tag {
-			rank = 0
-		}
-		if rank == 0 {
-			empty++
-		}
-		sum += math.Exp2(-float64(rank))
-	}
-	e := alpha * m * m / sum
-	if e <= 2.5*m && empty > 0 {
-		return m * math.Log(m/empty)
-	}
-	return e
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 )
 
 // ranked64 fills registers as bpf/lean/distinct.h does: an item's low six bits choose one, leading zeros rank.
@@ -27,7 +29,7 @@ func TestDifferentIsWithinTheoryOfTruth(t *testing.T) {
 		var sum, squares float64
 		const trials = 300
 		for range trials {
-			e := differentOf(ranked64(rng, n, 7), 7)/float64(n) - 1
+			e := expect.Different(ranked64(rng, n, 7), 7)/float64(n) - 1
 			sum, squares = sum+e, squares+e*e
 		}
 		if rms := math.Sqrt(squares / trials); rms > 1.2*distinctError {
@@ -42,7 +44,7 @@ func TestDifferentIsWithinTheoryOfTruth(t *testing.T) {
 // What the last owner of a list entry left is not counted.
 func TestRegistersOfAnotherOwnerAreEmpty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	if got := differentOf(ranked64(rng, 1000, 7), 8); got != 0 {
+	if got := expect.Different(ranked64(rng, 1000, 7), 8); got != 0 {
 		t.Errorf("registers of tag 7 give %g different packets of tag 8, want 0", got)
 	}
 }
