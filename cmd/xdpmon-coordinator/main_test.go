@@ -47,7 +47,7 @@ func TestUsage(t *testing.T) {
 		{"--chek", cli.ExitUsage, "--check"},
 		{"kees", cli.ExitUsage, "did you mean keys?"},
 		{"keys", cli.ExitUsage, "keys does one of"},
-		{"keys list --dir " + dir, cli.ExitFailed, "is not there"},
+		{"keys list --dir " + dir, cli.ExitFailed, "does not exist"},
 		{"--help", cli.ExitDone, "one of them had seen everything"},
 		{"version", cli.ExitDone, "xdpmon-coordinator development"},
 	} {
