@@ -10,19 +10,20 @@ import (
 // Encoding keeps a line's JSON without its identity and window, so that everybody who writes the line encodes it once; and so do windows that have the same
 // content, which are those of an interface without traffic. It is safe for concurrent use.
 type Encoding struct {
-	of Body // by the places of its slices
+	of         Body // by the places of its slices
+	truth, err *Body
 
 	mu   sync.Mutex
 	text [2][]byte // without and with the steps of distributions
 }
 
 // NewEncoding is for the line as it is now.
-func NewEncoding(l Line) *Encoding { return &Encoding{of: l.Report} }
+func NewEncoding(l Line) *Encoding { return &Encoding{of: l.Report, truth: l.Truth, err: l.Error} }
 
-// Fits reports whether the line's report is still the one that the encoding was made for.
+// Fits reports whether the line still has the report and truth that the encoding was made for.
 func (e *Encoding) Fits(l Line) bool {
 	return e != nil && samePlace(e.of.Values, l.Report.Values) && samePlace(e.of.Distributions, l.Report.Distributions) && samePlace(e.of.Tables, l.Report.Tables) &&
-		samePlace(e.of.Notes, l.Report.Notes)
+		samePlace(e.of.Notes, l.Report.Notes) && e.truth == l.Truth && e.err == l.Error
 }
 
 func samePlace[T any](a, b []T) bool {

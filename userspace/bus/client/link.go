@@ -291,29 +291,32 @@ func (l *Link) gather(ctx context.Context) {
 		items, size = nil, 0
 	}
 	var due <-chan time.Time
+	add := func(i bus.Item) {
+		n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
+		if n > l.itemBytes() {
+			l.opts.Log.Warn("window or message exceeds the coordinator's size limit, dropped", "instance", i.Instance,
+				"algorithm", i.Algorithm, "bytes", n, "limit", l.itemBytes())
+			l.lose(contentOf(i))
+			return
+		}
+		if size+n > l.itemBytes() || len(items) == bus.MaxItems {
+			seal()
+		}
+		if len(items) == 0 {
+			due = time.After(l.opts.Linger)
+		}
+		items, size = append(items, i), size+n
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			for len(l.items) > 0 {
-				items = append(items, <-l.items)
+				add(<-l.items)
 			}
 			seal()
 			return
 		case i := <-l.items:
-			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
-			if n > l.itemBytes() {
-				l.opts.Log.Warn("window or message exceeds the coordinator's size limit, dropped", "instance", i.Instance,
-					"algorithm", i.Algorithm, "bytes", n, "limit", l.itemBytes())
-				l.lose(contentOf(i))
-				continue
-			}
-			if size+n > l.itemBytes() || len(items) == bus.MaxItems {
-				seal()
-			}
-			if len(items) == 0 {
-				due = time.After(l.opts.Linger)
-			}
-			items, size = append(items, i), size+n
+			add(i)
 		case <-due:
 			seal()
 		}
