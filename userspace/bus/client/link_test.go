@@ -2,10 +2,13 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
@@ -122,5 +125,21 @@ func TestPublished(t *testing.T) {
 	a.Begin("m", "carpe")
 	if a.missed != (content{messages: 1, begins: 1}) {
 		t.Errorf("lost are %+v", a.missed)
+	}
+}
+
+// What waits when a link ends goes in batches that a coordinator takes.
+func TestLastBatchesAreBounded(t *testing.T) {
+	l := newAnswering().Link
+	l.conn, l.items = &nats.Conn{}, make(chan bus.Item, 4*bus.MaxItems)
+	for range 3*bus.MaxItems + 1 {
+		l.items <- bus.Item{Algorithm: "precision", Snapshot: []byte{1}}
+	}
+	before := l.queue.last
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.gather(ctx)
+	if n := l.queue.last - before; n != 4 {
+		t.Errorf("%d batches, want 4", n)
 	}
 }
