@@ -100,7 +100,7 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
+		return nil, fmt.Errorf("load entry program: %w", Explain(chainName, err))
 	}
 	defer coll.Close()
 	if m := coll.DetachMap(looseMap); m != nil {

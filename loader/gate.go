@@ -44,7 +44,7 @@ func (i *Instance) gateEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	}
 	p, err := ebpf.NewProgram(i.gate(cfg, gates, at))
 	if err != nil {
-		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
+		return nil, fmt.Errorf("load entry program: %w", Explain(chainName, err))
 	}
 	return p, nil
 }

@@ -301,7 +301,7 @@ func (i *Instance) loadObject(o Object, at int) (*ebpf.CollectionSpec, *ebpf.Col
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
 	if err != nil {
-		return nil, nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
+		return nil, nil, fmt.Errorf("load %s: %w", o.Name, Explain(o.Name, err))
 	}
 	if err := i.closeUnneeded(coll); err != nil {
 		coll.Close()
@@ -393,7 +393,7 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use})
 	if err != nil {
-		return fmt.Errorf("load %s: %w", m.object.Name, explain(m.object.Name, err))
+		return fmt.Errorf("load %s: %w", m.object.Name, Explain(m.object.Name, err))
 	}
 	defer coll.Close()
 	if err := i.closeUnneeded(coll); err != nil {
@@ -437,7 +437,7 @@ func (i *Instance) replacements(owner string, spec *ebpf.CollectionSpec) map[str
 func (i *Instance) LoadBeside(name string, spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(name, spec)})
 	if err != nil {
-		return nil, explain(name, err)
+		return nil, Explain(name, err)
 	}
 	return coll, nil
 }

@@ -180,7 +180,7 @@ func (i *Instance) loadSent() error {
 	i.progress("the start of transmission", len(i.loaded), len(i.loaded))
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(sentName, spec)})
 	if err != nil {
-		return explain(sentName, err)
+		return Explain(sentName, err)
 	}
 	i.sent = &transmission{coll: coll, set: xmaps.NewSet(spec, coll.Maps)}
 	return nil

@@ -2,6 +2,10 @@
 /* The fields of the kernel's types that programs at trace points read; the loader relocates them for the running kernel. */
 #pragma once
 
+#include "base.h"
+
+#include <bpf/bpf_core_read.h>
+
 #define KERNEL __attribute__((preserve_access_index))
 
 typedef struct {
@@ -10,6 +14,14 @@ typedef struct {
 
 struct net {
 	__u64 net_cookie;
+} KERNEL;
+
+struct sock_common {
+	possible_net_t skc_net;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
 } KERNEL;
 
 struct net_device {
@@ -22,6 +34,7 @@ struct sk_buff {
 	__u64 tstamp; /* on its way out: when it may leave (earliest departure time), by fq */
 	char cb[48];
 	unsigned int len, data_len;
+	int skb_iif; /* the interface that it arrived at; 0: sent by this host */
 	__u16 queue_mapping;
 	__u16 vlan_proto;
 	__u16 vlan_tci;
@@ -38,3 +51,19 @@ struct qdisc_skb_cb {
 	unsigned int pkt_len;
 	unsigned char data[20];
 } KERNEL;
+
+/* What a buffer's memory records of an aggregate; zeros for a single packet. */
+struct gso {
+	__u16 size, segs;
+};
+
+static __always_inline struct gso gso_of(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shared = (const void *)(skb->head + skb->end);
+	struct gso gso = {};
+
+	bpf_probe_read_kernel(&gso.size, sizeof(gso.size), &shared->gso_size);
+	if (unlikely(gso.size))
+		bpf_probe_read_kernel(&gso.segs, sizeof(gso.segs), &shared->gso_segs);
+	return gso;
+}

@@ -17,8 +17,6 @@
 #include "trace.h"
 #include "kernel.h"
 
-#include <bpf/bpf_core_read.h>
-
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum trace_count {
@@ -84,21 +82,6 @@ static __always_inline int words_of(const struct sk_buff *skb, __u32 *words)
 	const struct qdisc_skb_cb *cb = (const void *)skb->cb;
 
 	return bpf_probe_read_kernel(words, 12, &cb->data[4 * CARRY_AT]);
-}
-
-struct gso {
-	__u16 size, segs;
-};
-
-static __always_inline struct gso gso_of(const struct sk_buff *skb)
-{
-	const struct skb_shared_info *shared = (const void *)(skb->head + skb->end);
-	struct gso gso = {};
-
-	bpf_probe_read_kernel(&gso.size, sizeof(gso.size), &shared->gso_size);
-	if (unlikely(gso.size))
-		bpf_probe_read_kernel(&gso.segs, sizeof(gso.segs), &shared->gso_segs);
-	return gso;
 }
 
 static __always_inline struct trace_counters_t *counters(__u64 word)

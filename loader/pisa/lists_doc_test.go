@@ -59,11 +59,11 @@ func listsText() string {
 	fmt.Fprintf(&b, "\n| program | sees of its context | ends with |\n|---|---|---|\n")
 	for _, kind := range slices.Sorted(maps.Keys(allow.Hooks)) {
 		h := allow.Hooks[kind]
-		var fields []string
-		for _, f := range h.Fields {
-			fields = append(fields, "`"+f.Name+"`")
+		fields := allow.FieldNames(h.Fields)
+		if kind == ebpf.Tracing {
+			fields = "see below"
 		}
-		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", kind, h.Why, strings.Join(fields, " "), h.VerdictNames())
+		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", kind, h.Why, fields, h.VerdictNames())
 	}
 	fmt.Fprintf(&b, "\n| field that is written | why |\n|---|---|\n")
 	for _, kind := range slices.Sorted(maps.Keys(allow.Hooks)) {
@@ -79,7 +79,10 @@ func listsText() string {
 		p := allow.KernelPlaces[name]
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, copiedText(p.Bytes), p.Why)
 	}
-	fmt.Fprintf(&b, "\nTrace points: %s.\n", strings.Join(slices.Sorted(maps.Keys(allow.TracePoints)), ", "))
+	fmt.Fprintf(&b, "\n| trace point | arguments |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(allow.TracePoints)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, allow.FieldNames(allow.TracePoints[name]))
+	}
 	fmt.Fprintf(&b, "\n| kind of map | types | at most | why, and what it is on a switch |\n|---|---|---|---|\n")
 	for _, kind := range slices.Sorted(maps.Keys(declared.MapRoles)) {
 		r := declared.MapRoles[kind]

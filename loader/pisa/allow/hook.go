@@ -79,10 +79,8 @@ var Hooks = map[ebpf.ProgramType]Hook{
 	},
 	ebpf.Tracing: {
 		Chain: "chain_tp",
-		Why:   "sees a packet that leaves, at a trace point of the list",
-		Fields: []field{
-			{"skb", 0, 8, value.InBuffer, "the packet"}, {"dev", 8, 8, value.InDevice, "the interface that it leaves by"},
-		},
+		Why:   "sees a packet that leaves or is dropped, at a trace point of the list",
+		// Fields: see TracePoints.
 		Verdicts: []Verdict{{"nothing", 0, "not used"}},
 	},
 }
@@ -113,6 +111,15 @@ func fieldAt(list []field, off, size int) (field, bool) {
 		}
 	}
 	return field{}, false
+}
+
+// FieldNames lists fields, for a document.
+func FieldNames(list []field) string {
+	var names []string
+	for _, f := range list {
+		names = append(names, "`"+f.Name+"`")
+	}
+	return strings.Join(names, " ")
 }
 
 // VerdictNames lists the verdicts, for a message.

@@ -6,10 +6,15 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// TracePoints are those that programs may run at, with the number of arguments that they may look at.
-var TracePoints = map[string]int{
-	"net_dev_start_xmit": 2, // a packet leaves its queue
-	"kfree_skb":          1, // a packet is dropped; the second argument is an address in the kernel's code
+// TracePoints are those that programs may run at, with the arguments that they may look at.
+var TracePoints = map[string][]field{
+	"net_dev_start_xmit": { // a packet leaves its queue
+		{"skb", 0, 8, value.InBuffer, "the packet"}, {"dev", 8, 8, value.InDevice, "the interface that it leaves by"},
+	},
+	"kfree_skb": { // a packet is dropped; the second argument is an address in the kernel's code
+		{"skb", 0, 8, value.InBuffer, "the packet"}, {"reason", 16, 8, number, "why it is dropped"},
+		{"rx_sk", 24, 8, value.InSocket, "the socket that it was for"},
+	},
 }
 
 // KernelField is an entry of the list of what may be read of the kernel's memory at a trace point. Programs name fields, and the loader
@@ -22,20 +27,22 @@ type KernelField struct {
 
 // KernelFields is the list of fields that may be loaded.
 var KernelFields = map[string]KernelField{
-	"sk_buff.dev":           {value.InBuffer, value.InDevice, "the interface that the packet is at"},
-	"sk_buff.len":           {value.InBuffer, number, ofPacket},
-	"sk_buff.data_len":      {value.InBuffer, number, ofPacket},
-	"sk_buff.tstamp":        {value.InBuffer, number, "when it may leave at the earliest (pacing)"},
-	"sk_buff.mark":          {value.InBuffer, number, ofPacket},
-	"sk_buff.queue_mapping": {value.InBuffer, number, "its transmit queue"},
-	"sk_buff.vlan_proto":    {value.InBuffer, number, "the tag that the device is to put in front of it"},
-	"sk_buff.vlan_tci":      {value.InBuffer, number, "the tag that the device is to put in front of it"},
-	"sk_buff.data":          {value.InBuffer, value.InBytes, ofBuffer},
-	"sk_buff.head":          {value.InBuffer, value.InHead, "where the number of its segments is found"},
-	"sk_buff.end":           {value.InBuffer, number, "where the number of its segments is found"},
-	"net_device.ifindex":    {value.InDevice, number, "the interface"},
-	"net_device.nd_net.net": {value.InDevice, value.InNet, "the interface's namespace"},
-	"net.net_cookie":        {value.InNet, number, "its number, which never changes"},
+	"sk_buff.dev":                  {value.InBuffer, value.InDevice, "the interface that the packet is at"},
+	"sk_buff.len":                  {value.InBuffer, number, ofPacket},
+	"sk_buff.data_len":             {value.InBuffer, number, ofPacket},
+	"sk_buff.tstamp":               {value.InBuffer, number, "when it may leave at the earliest (pacing)"},
+	"sk_buff.mark":                 {value.InBuffer, number, ofPacket},
+	"sk_buff.queue_mapping":        {value.InBuffer, number, "its transmit queue"},
+	"sk_buff.vlan_proto":           {value.InBuffer, number, "the tag that the device is to put in front of it"},
+	"sk_buff.vlan_tci":             {value.InBuffer, number, "the tag that the device is to put in front of it"},
+	"sk_buff.data":                 {value.InBuffer, value.InBytes, ofBuffer},
+	"sk_buff.head":                 {value.InBuffer, value.InHead, "where the number of its segments is found"},
+	"sk_buff.end":                  {value.InBuffer, number, "where the number of its segments is found"},
+	"net_device.ifindex":           {value.InDevice, number, "the interface"},
+	"net_device.nd_net.net":        {value.InDevice, value.InNet, "the interface's namespace"},
+	"net.net_cookie":               {value.InNet, number, "its number, which never changes"},
+	"sk_buff.skb_iif":              {value.InBuffer, number, "the interface that the packet arrived at"},
+	"sock.__sk_common.skc_net.net": {value.InSocket, value.InNet, "the socket's namespace"},
 }
 
 // KernelPlace is an entry of the list of what may be copied, and not loaded: a field of memory that has no type where it is found.

@@ -15,9 +15,6 @@ func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.V
 	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.trace.Of(trace.Context)))
 	off, ok := m.contextOffset(ptr)
 	f, listed := m.hook.FieldAt(off, size)
-	if m.arguments > 0 && off >= 8*m.arguments {
-		listed = false
-	}
 	if !ok || !listed {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the context at offset %d are read: they are no field of the list", size, off)
 		return out

@@ -14,7 +14,7 @@ import (
 // listed refuses programs of other types, before anything is interpreted.
 func (m *Machine) listed(spec *ebpf.ProgramSpec) bool {
 	if spec.Type == ebpf.Tracing {
-		if spec.AttachType == ebpf.AttachTraceRawTp && m.arguments > 0 {
+		if spec.AttachType == ebpf.AttachTraceRawTp && len(m.hook.Fields) > 0 {
 			return true
 		}
 		m.fail(0, nil, 1, rule.Unlisted, "programs of type Tracing (%s, %q) are at no trace point of the list: what it shows is not known to be a packet's own", spec.AttachType, spec.AttachTo)

@@ -33,7 +33,6 @@ type Machine struct {
 	junctions map[string]*junction
 	context   *expr.Node // the pointer that the program is called with
 	hook      allow.Hook
-	arguments int // of the trace point, that may be looked at
 	queue     queue
 	forks     []*state.State
 	steps     int

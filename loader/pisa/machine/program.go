@@ -48,8 +48,11 @@ func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, lim
 	p.Recirculates = e.Vector.Pass >= 0 && slices.ContainsFunc(p.Insns, func(in code.Insn) bool {
 		return in.Array >= 0 && e.Arrays[in.Array].Kind == declared.Recirc
 	})
-	return &Machine{env: e, Prog: p, hook: allow.Hooks[spec.Type], mentions: code.NewMentions(p, e.Arrays), entry: isEntry(e, p), limit: limit,
-		arguments: allow.TracePoints[spec.AttachTo]}, nil
+	hook := allow.Hooks[spec.Type]
+	if spec.Type == ebpf.Tracing {
+		hook.Fields = allow.TracePoints[spec.AttachTo]
+	}
+	return &Machine{env: e, Prog: p, hook: hook, mentions: code.NewMentions(p, e.Arrays), entry: isEntry(e, p), limit: limit}, nil
 }
 
 // isEntry reports whether a program begins chains: it has the name, reads the control word and keeps no registers.

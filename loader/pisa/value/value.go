@@ -48,6 +48,7 @@ const (
 	InBuffer       // a socket buffer
 	InDevice       // its interface
 	InNet          // ... and the network namespace of that
+	InSocket       // the socket that a dropped packet was for
 	InBlock        // the buffer's control block
 	InHead         // the buffer's memory, or the memory after a number of its bytes
 	InBytes        // its packet's bytes
