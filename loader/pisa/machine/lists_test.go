@@ -147,6 +147,13 @@ func (x *exercised) checkHooks(t *testing.T) {
 			t.Errorf("%s has no reason", kind)
 		}
 	}
+	for point, arguments := range allow.TracePoints {
+		for _, f := range arguments {
+			if f.Why == "" || !x.fields[ebpf.Tracing.String()+" "+f.Name] {
+				t.Errorf("%s: argument %s: reason %q, read by a proven program: %t", point, f.Name, f.Why, x.fields[ebpf.Tracing.String()+" "+f.Name])
+			}
+		}
+	}
 }
 
 // checkRoles: each map type of a kind is used by a proven program, in this kind or in one with more rights.

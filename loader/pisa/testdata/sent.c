@@ -17,6 +17,15 @@ struct net {
 	__u32 hash_mix;
 } KERNEL;
 
+struct sock_common {
+	possible_net_t skc_net;
+	__u32 skc_hash;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
+} KERNEL;
+
 struct net_device {
 	int ifindex;
 	unsigned long state;
@@ -28,6 +37,7 @@ struct sk_buff {
 	__s64 tstamp;
 	char cb[48];
 	unsigned int len, data_len;
+	int skb_iif;
 	__u16 queue_mapping, vlan_proto, vlan_tci;
 	__u32 mark, hash;
 	unsigned int end;
@@ -226,4 +236,35 @@ SEC("tp_btf/net_dev_start_xmit") int answers(__u64 *ctx)
 	const struct sk_buff *skb = (const void *)ctx[0];
 
 	return skb->len; /* want: 1 unlisted - */
+}
+
+#define PROGRAM_DROP(name)                                                                            \
+	static __always_inline void name##_body(const struct sk_buff *skb, __u64 reason, const struct sock *sk); \
+	SEC("tp_btf/kfree_skb") int name(__u64 *ctx)                                                  \
+	{                                                                                             \
+		name##_body((void *)ctx[0], ctx[2], (void *)ctx[3]);                                  \
+		return 0;                                                                             \
+	}                                                                                             \
+	static __always_inline void name##_body(const struct sk_buff *skb, __u64 reason, const struct sock *sk)
+
+PROGRAM_DROP(why_it_is_dropped)
+{
+	touch(skb->skb_iif + reason + sk->__sk_common.skc_net.net->net_cookie);
+}
+
+PROGRAM_DROP(something_of_the_socket)
+{
+	touch(sk->__sk_common.skc_hash); /* want: 1 unlisted - */
+}
+
+SEC("tp_btf/kfree_skb") int who_drops_it(__u64 *ctx)
+{
+	touch(ctx[1]); /* want: 1 unlisted - */
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit") int an_argument_of_another_trace_point(__u64 *ctx)
+{
+	touch(ctx[2]); /* want: 1 unlisted - */
+	return 0;
 }
