@@ -69,6 +69,7 @@ var (
 	ConquestTau           = Name{"conquest_tau"}
 	ConquestTo            = Name{"conquest_to"}
 	ConquestWidest        = Name{"conquest_widest"}
+	DropsSocket           = Name{"drops_socket"}
 	EntryCarry            = Name{"entry_carry"}
 	EntryEgress           = Name{"entry_egress"}
 	EntryFrags            = Name{"entry_frags"}

@@ -4,14 +4,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
@@ -41,7 +40,7 @@ func osEnvironment() environment {
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: hostclock.Now, after: time.After,
-		signals: cli.OSSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
+		signals: cli.OSSignals, exit: os.Exit, kernel: kernel.Release(), engine: realEngine(),
 	}
 }
 
@@ -56,12 +55,4 @@ func terminalSize() (width, height int) {
 		return 80, 24
 	}
 	return width, height
-}
-
-func kernelRelease() string {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return runtime.GOOS
-	}
-	return unix.ByteSliceToString(u.Release[:])
 }

@@ -14,7 +14,7 @@ nanoseconds a packet, and the error bound of each answer.
 
 Ask:         check
 Measure:     attach, replay, demo, agent
-Look:        top, status, history, features, algos, pisa, version
+Look:        top, drops, status, history, features, algos, pisa, version
 Prepare:     plan, p4
 Combine:     merge (live: the program xdpmon-coordinator)
 Take down:   detach
@@ -57,7 +57,7 @@ func newRoot(env *environment) *cobra.Command {
 		},
 	}
 	root.AddCommand(
-		newCheck(env), newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
+		newCheck(env), newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newDrops(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
 		newAgent(env), newTop(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
 		manual.Command(manual.About{Version: release, Files: manualFiles, Exit: manualExit, See: []string{"xdpmon-coordinator(1)"}}),

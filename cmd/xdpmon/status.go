@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/dropsverb"
 	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
@@ -38,4 +39,11 @@ func printEach[T any](env *environment, list []T) error {
 		}
 	}
 	return nil
+}
+
+func newDrops(env *environment) *cobra.Command {
+	cmd := dropsverb.New(dropsverb.Env{Stderr: env.stderr, Terminal: func() bool { return env.isTerminal(env.stdout) }, Now: env.now, After: env.after, Signals: env.signals,
+		Privilege: env.engine.privilege, Settle: env.engine.settle, Open: dropsverb.Open, PrintJSON: env.printJSON, PrintLines: env.printLines}, addOutput)
+	cmd.ValidArgsFunction = completeInterfaces
+	return cmd
 }

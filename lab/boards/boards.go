@@ -119,6 +119,8 @@ func losses(n names) board {
 		n.latest("Out of order, with bounds of all packets' share", "reorder", "out_of_order_share", "_at_least", "_at_most"),
 		n.perSecond("Packets later than their flow's maximum", "lean", "ooo_behind"),
 		{title: "Dropped and marked here", about: "Packets that an algorithm of xdpmon dropped, or gave an ECN mark.", unit: "pps", targets: []target{{rate("xdpmon_dropped_packets_total"), place + " dropped"}, {rate("xdpmon_marked_packets_total"), place + " marked"}}},
+		{title: "Dropped by the kernel", about: "Packets that the kernel dropped, by its own reason (kernel_drops: true in the agent's file); those that xdpmon drops are TC_INGRESS, TC_EGRESS or XDP here. xdpmon drops explains the reasons.", unit: "pps",
+			targets: []target{{`sum by (instance, interface, guest, reason) (rate(xdpmon_kernel_dropped_packets_total{` + host + `}[$__rate_interval]))`, "{{instance}} {{interface}} {{guest}} {{reason}}"}}},
 		n.ofAll("Compared share of what was examined", "lean", "retrans_compared", "retrans_examined"),
 	}}
 }

@@ -65,6 +65,7 @@ socket: %s
 store: {path: %s}
 `, file("data"), file("coordinator.sock"), file("answers.db")))
 	write("agent.yaml", fmt.Sprintf(`listen: 127.0.0.1:9400
+kernel_drops: true
 socket: %s
 store: {path: %s}
 outputs: [{json: %s}]
@@ -155,6 +156,14 @@ func connect(t *testing.T, network *netns.Topology) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	unheard, err := network.B.Dial(context.Background(), "udp4", network.A.IPv4.String()+":9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unheard.Close()
+	if _, err := io.WriteString(unheard, "nobody listens"); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
 		for {
 			c, err := l.Accept()

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	program "github.com/xdpmon/xdpmon/bpf/drops"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/kernel"
@@ -80,7 +81,7 @@ func (c *Counter) open(interfaces uint32) error {
 		return fmt.Errorf("read object: %w", err)
 	}
 	if c.sockets = arguments > 3; c.sockets {
-		err = spec.Variables["drops_socket"].Set(uint8(1))
+		err = xmaps.SetConstants(spec, map[constant.Name]any{constant.DropsSocket: uint8(1)})
 	}
 	for _, name := range []string{"drops_packets", "drops_bytes"} {
 		err = errors.Join(err, xmaps.SetEntries(spec, name, (interfaces+1)*uint32(reasons)))

@@ -54,6 +54,7 @@ type Agent struct {
 	names   *namer
 	known   knowledge
 	links   *watcher
+	dropped *dropped
 
 	mu      sync.Mutex
 	cfg     *config.Config
@@ -91,6 +92,8 @@ func Run(ctx context.Context, opts Options) error {
 	a.log = slog.New(&a.spoken)
 	a.out = outlet.New(outlet.Options{Log: a.log, Stdout: opts.Stdout, Handler: a.handler})
 	a.metrics = a.out.Metrics()
+	a.dropped = &dropped{log: a.log}
+	a.metrics.Dropped(a.dropped.read)
 	return a.run(ctx)
 }
 
@@ -109,6 +112,7 @@ func (a *Agent) run(ctx context.Context) error {
 	a.loop(ctx)
 	a.opts.Notify("STOPPING=1\nSTATUS=reporting the last windows")
 	a.endWorkers(cancel)
+	a.dropped.close()
 	a.out.Hub().Close()
 	_ = a.connect(nil) // nil opens nothing, so there is no error
 	err := a.out.Close()
@@ -327,6 +331,7 @@ func (a *Agent) reconcile() {
 	defer a.mu.Unlock()
 	wanted := a.wanted(links)
 	a.learnOn(wanted)
+	a.dropped.follow(a.cfg.KernelDrops, wanted)
 	if !a.swept {
 		a.swept = true
 		a.dropPins(wanted)

@@ -27,6 +27,9 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
+	if s.dropped != nil {
+		g.kernelDrops(s.dropped())
+	}
 	// Beyond the limit, rows are left out first, then reported values: losses and the age of windows are always served.
 	all := s.sorted()
 	if s.diagnosed {

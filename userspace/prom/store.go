@@ -37,6 +37,7 @@ type Store struct {
 	served     int // number of metrics in the latest scrape
 	// attached is whether the programs are attached now, by interface of a live run; nil in a replay.
 	attached map[string]bool
+	dropped  func() []Drops // what the kernel drops; nil: not counted
 }
 
 type seriesKey struct{ algorithm, instance string } // instance: report.Identity.Key

@@ -113,7 +113,7 @@ func fieldAt(list []field, off, size int) (field, bool) {
 	return field{}, false
 }
 
-// FieldNames lists fields, for a document.
+// FieldNames lists fields, for a message or a document.
 func FieldNames(list []field) string {
 	var names []string
 	for _, f := range list {

@@ -16,7 +16,7 @@ func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.V
 	off, ok := m.contextOffset(ptr)
 	f, listed := m.hook.FieldAt(off, size)
 	if !ok || !listed {
-		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the context at offset %d are read: they are no field of the list", size, off)
+		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the context at offset %d are read: they are no field of the list (%s)", size, off, allow.FieldNames(m.hook.Fields))
 		return out
 	}
 	if f.Shows != value.Nothing {

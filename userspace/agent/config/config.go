@@ -15,22 +15,24 @@ import (
 
 // Config is a checked configuration.
 type Config struct {
-	Log       settings.Log
-	Window    time.Duration // of instances that set none
-	Listen    string        // address of metrics, page and health; "" for none
-	Metrics   settings.Metrics
-	Web       settings.Web
-	Socket    string // for `xdpmon history` on this host; "" for none
-	Outputs   []settings.Output
-	Store     *settings.Store // nil: windows are not stored
-	Names     Names
-	Promises  []string
-	Alerts    settings.Alerts
-	Limits    Limits
-	Pin       bool   // programs and registers are pinned when the process ends
-	BPFFS     string // where pins are
-	Bus       *Bus   // nil: there is no coordinator
-	Instances []Instance
+	Log      settings.Log
+	Window   time.Duration // of instances that set none
+	Listen   string        // address of metrics, page and health; "" for none
+	Metrics  settings.Metrics
+	Web      settings.Web
+	Socket   string // for `xdpmon history` on this host; "" for none
+	Outputs  []settings.Output
+	Store    *settings.Store // nil: windows are not stored
+	Names    Names
+	Promises []string
+	Alerts   settings.Alerts
+	Limits   Limits
+	// KernelDrops counts what the kernel drops on measured interfaces, by its reasons.
+	KernelDrops bool
+	Pin         bool   // programs and registers are pinned when the process ends
+	BPFFS       string // where pins are
+	Bus         *Bus   // nil: there is no coordinator
+	Instances   []Instance
 }
 
 // Names configures the sources of names for interfaces, addresses and ports.

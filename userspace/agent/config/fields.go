@@ -61,6 +61,8 @@ func whole() object[Config] {
 			{Key: "alerts", Help: "receivers of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
 			{Key: "names", Help: "sources of names for interfaces, addresses and ports", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
 			{Key: "limits", Help: "limits of the agent: interfaces, instances, memory", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
+			{Key: "kernel_drops", Help: "count the packets that the kernel drops on measured interfaces, by its own reasons, as metrics (false)", Kind: flag{What: "kernel_drops"}, Required: false,
+				Set: to(func(c *Config) *bool { return &c.KernelDrops })},
 			{Key: "pin", Help: "pin programs and registers in the BPF file system when the agent ends, so that the next agent continues them (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
 			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: file.Path("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
