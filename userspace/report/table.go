@@ -331,24 +331,23 @@ func (t Table) forPeople(style Style) Table {
 	return people
 }
 
-// bySecond adds a column of values per second next to each column with a rate.
+// bySecond adds a column of values per second next to a column with a rate; bits per second before bytes, which are left out first where the width does not suffice.
 func (t Table) bySecond(seconds float64) Table {
 	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Rate })
 	if at < 0 || !(seconds > 0) {
 		return t
 	}
-	c := Column{Name: t.Columns[at].Name + " per second", Unit: PerSecond}
-	factor := 1 / seconds
+	c, to, factor := Column{Name: t.Columns[at].Name + " per second", Unit: PerSecond}, at+1, 1/seconds
 	if t.Columns[at].Unit == Bytes {
-		c.Name, c.Unit, factor = "rate", BitRate, 8/seconds
+		c, to, factor = Column{Name: "rate", Unit: BitRate}, at, 8/seconds
 	}
-	t.Columns = slices.Insert(slices.Clone(t.Columns), at+1, c)
+	t.Columns = slices.Insert(slices.Clone(t.Columns), to, c)
 	for n, row := range t.Rows {
 		var rate any
 		if f, ok := Number(cell(row, at)); ok {
 			rate = f * factor
 		}
-		t.Rows[n] = slices.Insert(slices.Clone(row), at+1, rate)
+		t.Rows[n] = slices.Insert(slices.Clone(row), to, rate)
 	}
 	return t
 }

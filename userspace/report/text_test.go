@@ -128,6 +128,12 @@ func TestRates(t *testing.T) {
 		if !strings.Contains(text, want) || strings.Count(text, "/s") != 1 {
 			t.Errorf("%s: no %s in\n%s", name, want, text)
 		}
+		if unit == Bytes { // where both do not fit, bits per second stay
+			narrow := strings.Join(Text(l, Run{}, Style{Width: 24}), "\n")
+			if !strings.Contains(narrow, want) || strings.Contains(narrow, "MiB") {
+				t.Errorf("narrow:\n%s", narrow)
+			}
+		}
 		if after, err := l.MarshalJSON(); err != nil || string(after) != string(before) {
 			t.Errorf("drawing has changed the line: %s", after)
 		}
