@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,8 +130,11 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s: no %s in\n%s", name, want, text)
 		}
 		if unit == Bytes { // where both do not fit, bits per second stay
-			narrow := strings.Join(Text(l, Run{}, Style{Width: 24}), "\n")
-			if !strings.Contains(narrow, want) || strings.Contains(narrow, "MiB") {
+			long := l
+			long.Report.Tables = slices.Clone(l.Report.Tables)
+			long.Report.Tables[0].Rows = [][]any{{strings.Repeat("a", 34), 10e6, 0.5}}
+			narrow := strings.Join(Text(long, Run{}, Style{Width: 40}), "\n")
+			if !strings.Contains(narrow, want) || strings.Contains(narrow, "bytes  ") {
 				t.Errorf("narrow:\n%s", narrow)
 			}
 		}
