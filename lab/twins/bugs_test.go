@@ -180,7 +180,7 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 		how, err := detect(tw, form, program, host, recording)
 		b.Remove()
 		if why, same := changesNothing(tw, b); same {
-			if err != nil {
+			if err != nil && how != "by structure" {
 				t.Errorf("%s is said to change nothing (%s), but: %v", b, why, err)
 			}
 			continue
