@@ -203,6 +203,12 @@ func atTheEnd(d twin.Driver) error {
 				if err := counted(d, r, slot, func() packet.Packet { return from(n, to, d.Now()+5000) }); err != nil {
 					return err
 				}
+				if n < 4 && len(known)%4 == 0 { // and in the last tick of its window
+					if err := d.Send(from(n, to, max(d.Now()+5000, d.Now()&^(1<<42-1)+int64(end)<<10))); err != nil {
+						return err
+					}
+					now = d.Now() + later
+				}
 			}
 		}
 		ends := d.Read("beaucoup_ends")

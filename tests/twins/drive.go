@@ -313,7 +313,8 @@ const (
 func optioned(now int64) (all []packet.Frame) {
 	for _, six := range []bool{false, true} {
 		for words := range 11 {
-			for n, extra := range []uint8{0, packet.PSH, packet.URG, ece, cwr} {
+			for n := range 10 { // a fridge admits some of them
+				extra := []uint8{0, packet.PSH, packet.URG, ece, cwr}[n%5]
 				port := uint16(5000 + 16*words + n)
 				step := func(flags uint8, seq, ack uint32) {
 					now += 5000
@@ -330,10 +331,8 @@ func optioned(now int64) (all []packet.Frame) {
 				}
 				step(packet.SYN|extra, 10, 0)
 				step(packet.SYN|packet.ACK|extra, 20, 11)
-				if n == 0 {
-					for _, wrong := range []uint8{0, packet.ACK | packet.FIN, packet.ACK | packet.RST} {
-						step(wrong, 11, 21)
-					}
+				for _, wrong := range []uint8{0, packet.ACK | packet.FIN, packet.ACK | packet.RST} {
+					step(wrong, 11, 21)
 				}
 				step(packet.ACK|extra, 11, 21)
 			}

@@ -1,19 +1,12 @@
 package hhh
 
-import (
-	"errors"
-	"fmt"
+import "github.com/xdpmon/xdpmon/userspace/algo"
 
-	"github.com/xdpmon/xdpmon/userspace/heavy"
-)
-
-var errP4 = errors.New("the P4 twin counts packets by the bytes of the IPv4 source, by a random prefix, in two ways with admission 9/8: " +
-	"--set hhh.ways=2, and the defaults otherwise")
+// twinForms: the twin counts packets by the bytes of the IPv4 source, by a random prefix.
+var twinForms = []algo.TwinForm{algo.Just("method", auto, "random-prefix"), algo.Just("dimension", "src"), algo.Just("family", "4"), algo.Just("level", "byte"),
+	algo.Just("count", "packets"), algo.Just("ways", "2"), algo.Just("admission", "9/8"), algo.Just("delay", "0")}
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {
-	if c.stacking || c.bytes || c.step != 8 || c.ways.Spec.Fields != heavy.Src || c.ways.Count != 2 || c.ways.Admission != heavy.NineEighths || c.delay > 0 {
-		return nil, fmt.Errorf("write P4: %w", errP4)
-	}
 	return c.ways.P4(), nil
 }
