@@ -145,7 +145,7 @@ func TestOneTwin(t *testing.T) {
 	if err := twin(nil); err != nil {
 		t.Error(err)
 	}
-	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "level": "nibble", "dimension": "dst", "family": "6", "ways": "1", "admission": "exact", "delay": "1"} {
+	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "family": "6", "ways": "1", "admission": "exact", "delay": "1"} {
 		if err := twin(map[string]string{key: text}); err == nil || !strings.Contains(err.Error(), "set hhh."+key+"=") {
 			t.Errorf("a twin with %s=%s: %v", key, text, err)
 		}
