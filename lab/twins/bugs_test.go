@@ -90,6 +90,7 @@ var families = []struct{ what, why string }{
 	{`^Reasons: \(0 &&& 1\) for _ of hdr\.ipv6\.isValid\(\) in entry 1 of reason$`, "an IP header that is not read is not there"},
 	{`^(Fridge|RttArray): whether or not \(q\.role != ROLE_NONE\)$`, "every table skips what has no role"},
 	{`^rttarray/Handshake: final[46] for none in a miss of ask$`, "the ends of handshakes are of the fridge alone"},
+	{`^LeanLatRecords\.insert_lat_fr: <= for < in \(mine < v\)$`, "the same number is written over itself"},
 	{`^rttarray/RttOutcome: .* of time in entry [012] of outcomes$`, "a request takes no time out of a record: it is 0"},
 	{`^rttarray/Handshake: .* in entry ([4-9]|1\d|2[0-5]) of ask$`, "the ends of handshakes are of the fridge alone: here they have no register and no counter"},
 	{`^Conquest[TS]\d(_\d)?\.read_cell: 3 \+ 1$`, "a snapshot's windows are the number of snapshots apart: of four, a window that is read and not four before is three before at most"},

@@ -185,36 +185,57 @@ func TestFullCountersStay(t *testing.T) {
 	}
 }
 
-// TestTimeStampsTurn is the same across the wrap of a switch's 48-bit timestamps, in the middle of a window; the host's 64 bits do not wrap.
-func TestTimeStampsTurn(t *testing.T) {
+// stampsTurn runs the model's traffic across the wrap of a switch's 48-bit timestamps, in the middle of a window; the host's 64 bits do not wrap.
+func stampsTurn(t *testing.T, tw *twin.Twin, p *pair) {
+	t.Helper()
+	source := newMix(2, mixPackets/2, mixFlows)
+	source.time = stampTurn - clockTurn + mixStart // the mix lets clocks wrap in its middle
+	if err := p.feed(source, mixPackets/2); err != nil {
+		t.Fatal(err)
+	}
+	if p.now>>48 != 1 {
+		t.Errorf("the run ends at %d ns", p.now)
+	}
+	for _, d := range tw.Differences {
+		if n := p.met[d.Name]; d.Wraps && n == 0 {
+			t.Errorf("%q was not met", d.Name)
+		}
+	}
+	clear(p.met)
+	p.packets = 0
+}
+
+// TestTurnAndCaptures is the same across the wrap of time stamps, and then, with the same bytecode and switch, with real packets: the large captures only in
+// the study.
+func TestTurnAndCaptures(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
 		forms := tw.FormsOf()
-		t.Run(tw.Name, func(t *testing.T) {
-			p, err := openPair(tw, forms[len(forms)-1], run.Tofino1, byHandOf)
-			if err != nil {
-				t.Fatal(err)
+		last := len(forms) - 1
+		if !study() {
+			forms, last = forms[last:], 0
+		}
+		for i, form := range forms {
+			if form.Driven {
+				continue
 			}
-			defer p.host.close()
-			source := newMix(2, mixPackets/2, mixFlows)
-			source.time = stampTurn - clockTurn + mixStart // the mix lets clocks wrap in its middle
-			if err := p.feed(source, mixPackets/2); err != nil {
-				t.Fatal(err)
-			}
-			if p.now>>48 != 1 {
-				t.Errorf("the run ends at %d ns", p.now)
-			}
-			for _, d := range tw.Differences {
-				if n := p.met[d.Name]; d.Wraps && n == 0 {
-					t.Errorf("%q was not met", d.Name)
+			t.Run(tw.Name+"/"+form.Name, func(t *testing.T) {
+				p, err := openPair(tw, form, run.Tofino1, byHandOf)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-		})
+				defer p.host.close()
+				if i == last {
+					stampsTurn(t, tw, p)
+				}
+				captures(t, tw, p)
+			})
+		}
 	}
 }
 
-// TestCaptures is the same with real packets: the large captures only in the study.
-func TestCaptures(t *testing.T) {
+func captures(t *testing.T, tw *twin.Twin, p *pair) {
+	t.Helper()
 	names := []string{"laptop_wan_300s.pcap", "web_reordered.pcap"}
 	if study() {
 		names = append(names, "speedtest_server.pcap", "composite_120s.pcap")
@@ -223,27 +244,6 @@ func TestCaptures(t *testing.T) {
 	for _, name := range names {
 		paths = append(paths, testutil.Trace(t, name))
 	}
-	testutil.NeedRoot(t)
-	for _, tw := range twin.All() {
-		forms := tw.FormsOf()
-		if !study() {
-			forms = forms[len(forms)-1:]
-		}
-		for _, form := range forms {
-			if form.Driven {
-				continue
-			}
-			t.Run(tw.Name+"/"+form.Name, func(t *testing.T) { captures(t, tw, form, paths) })
-		}
-	}
-}
-
-func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
-	p, err := openPair(tw, form, run.Tofino1, byHandOf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.host.close()
 	p.every = ofCaptures
 	for _, path := range paths {
 		source, err := capture.Open(path, nil)
