@@ -15,8 +15,14 @@ func forms() []twin.Form {
 		maps.Copy(set, more)
 		return twin.Form{Name: name, Generated: true, Brief: len(more) > 0, Set: set}
 	}
-	return []twin.Form{{}, small("dst", map[string]string{"dimension": "dst"}), small("nibble", map[string]string{"level": "nibble"}),
-		small("both", map[string]string{"dimension": "both"}), small("both-nibble", map[string]string{"dimension": "both", "level": "nibble"}), small("small", nil)}
+	// Two forms have all parts of the three that only the study runs.
+	study := func(f twin.Form) twin.Form {
+		f.Study = true
+		return f
+	}
+	return []twin.Form{{}, study(small("dst", map[string]string{"dimension": "dst"})), study(small("nibble", map[string]string{"level": "nibble"})),
+		small("dst-nibble", map[string]string{"dimension": "dst", "level": "nibble"}), small("both", map[string]string{"dimension": "both"}),
+		study(small("both-nibble", map[string]string{"dimension": "both", "level": "nibble"})), small("small", nil)}
 }
 
 func init() {
