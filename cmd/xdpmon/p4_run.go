@@ -104,11 +104,6 @@ func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Va
 	if err != nil {
 		return nil, nil, algo.Values{}, cli.AsUsage(err)
 	}
-	if form.Generated {
-		if _, err := d.P4(v); err != nil {
-			return nil, nil, algo.Values{}, cli.AsUsage(err)
-		}
-	}
 	sw, err := t.Build(chip(target), form)
 	return t, sw, v, err
 }
@@ -126,6 +121,9 @@ func p4Form(t *twin.Twin, d *algo.Descriptor, set []string) (twin.Form, error) {
 	given, err := parseSet(set, []string{d.Name})
 	if err != nil || len(given[d.Name]) == 0 {
 		return twin.Form{}, err
+	}
+	if err := t.Check(given[d.Name]); err != nil {
+		return twin.Form{}, cli.AsUsage(err)
 	}
 	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) {
 		return twin.Form{}, cli.UsageError("p4 %s: --set: the parameters of this twin are chosen when it is compiled (-D, docs/twins.md) and cannot be changed here", d.Name)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -344,4 +345,60 @@ func TestP4PlanNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSwitchRefusesAlike: every verb that makes something of a switch's configuration refuses what the twin has no form for in the same words.
+func TestSwitchRefusesAlike(t *testing.T) {
+	for _, setting := range []string{
+		"ahab.form=exact", "ahab.dry-run=true", "beaucoup.coupons=64", "beaucoup.export=true", "carpe.family=6", "carpe.ways=3", "conquest.action=drop", "conquest.history=1s",
+		"fridge.match=dns", "fridge.group=dst/24", "fridge.legs=false", "hhh.admission=exact", "hhh.family=6", "hhh.method=stacking", "lean.keys=bits", "lean.agree=5",
+		"precision.family=both", "precision.ways=4", "reorder.prefix6=48",
+	} {
+		name, _, _ := strings.Cut(setting, ".")
+		key, value, _ := strings.Cut(strings.TrimPrefix(setting, name+"."), "=")
+		var first string
+		for _, verb := range []string{"params", "tables", "plan", "run"} {
+			w := realWorld()
+			arguments := []string{"p4", verb, name, "--set", setting}
+			if verb == "run" {
+				arguments = append(arguments, "none.pcap")
+			}
+			for _, other := range settingsOf(t, name) {
+				if !strings.HasPrefix(other, name+"."+key+"=") && verb != "plan" && verb != "run" {
+					arguments = append(arguments, "--set", other)
+				}
+			}
+			if code := w.run(arguments...); code == cli.ExitDone {
+				t.Errorf("%v is accepted", arguments)
+			}
+			_, reason, _ := strings.Cut(w.err.String(), "set "+name)
+			reason, _, _ = strings.Cut(reason, "\nSee ") // that verb's help
+			if want := fmt.Sprintf(".%s=%s: the P4 twin has ", key, value); !strings.HasPrefix(reason, want) {
+				t.Errorf("%v: %q, want %q", arguments, w.err.String(), want)
+			}
+			if first == "" {
+				first = reason
+			}
+			if reason != first {
+				t.Errorf("%v: %q, and others report %q", arguments, reason, first)
+			}
+		}
+	}
+}
+
+// settingsOf are the parameters for which the eBPF form is a twin's.
+func settingsOf(t *testing.T, name string) (all []string) {
+	t.Helper()
+	tw, ok := twin.Of(name)
+	if !ok {
+		t.Fatalf("no twin of %s", name)
+	}
+	set, err := tw.Settings(twin.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range set {
+		all = append(all, name+"."+key+"="+value)
+	}
+	return all
 }

@@ -69,8 +69,28 @@ func Full(name string) func(d twin.Driver, _ twin.Form) error {
 				}
 			}
 		}
-		return nil
+		if err := d.Compare(); err != nil {
+			return err
+		}
+		return refused(d, counters)
 	}
+}
+
+// refused sends packets of new keys while all counters are full: the value that a key would get saturates, too.
+func refused(d twin.Driver, counters []string) error {
+	for _, c := range counters {
+		for i := range d.Read(c) {
+			if err := d.Write(c, i, 1<<32-1); err != nil {
+				return err
+			}
+		}
+	}
+	for n := range fullAfter * fullAfter {
+		if err := d.Send(packetOf(d, fullFlows+n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // place of a stored flow.

@@ -179,17 +179,36 @@ func every(d twin.Driver) error {
 	return atTheEnd(d)
 }
 
-// atTheEnd sends packets of a collector's key in the last tick of its window.
+// atTheEnd sends packets of a collector's key to any number of coupons in each byte, and in the last tick of its window.
 func atTheEnd(d twin.Driver) error {
+	r := rand.New(rand.NewPCG(7, 16))
+	known := map[int]bool{}
 	from := func(n, to int, at int64) packet.Packet {
 		return packet.Packet{Time: at, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: 1, DstPort: 2,
 			Src: netip.AddrFrom4([4]byte{12, 0, 0, byte(n)}), Dst: netip.AddrFrom4([4]byte{13, byte(n), byte(to >> 8), byte(to)})}
 	}
+	const later = 100e9 // ns: all collectors are free again
+	now := d.Now() + later
 	for n := range 12 {
 		before := d.Read("beaucoup_ends")
 		for to := range 40 {
-			if err := d.Send(from(n, to, d.Now()+5000)); err != nil {
+			if err := d.Send(from(n, to, max(now, d.Now()+5000))); err != nil {
 				return err
+			}
+			for slot, end := range d.Read("beaucoup_ends") {
+				if end == before[slot] || known[n<<16|slot] {
+					continue
+				}
+				known[n<<16|slot] = true
+				if err := counted(d, r, slot, func() packet.Packet { return from(n, to, d.Now()+5000) }); err != nil {
+					return err
+				}
+				if n < 4 && len(known)%4 == 0 { // and in the last tick of its window
+					if err := d.Send(from(n, to, max(d.Now()+5000, d.Now()&^(1<<42-1)+int64(end)<<10))); err != nil {
+						return err
+					}
+					now = d.Now() + later
+				}
 			}
 		}
 		ends := d.Read("beaucoup_ends")
@@ -204,6 +223,28 @@ func atTheEnd(d twin.Driver) error {
 				}
 			}
 			break
+		}
+	}
+	return nil
+}
+
+// counted sends a packet that has just drawn the first coupon of a collector again, with any number of other coupons there, in any byte.
+func counted(d twin.Driver, r *rand.Rand, slot int, next func() packet.Packet) error {
+	drawn := d.Read("beaucoup_vectors")[slot]
+	for n := range 2 * 24 {
+		others := n / 2
+		vector := uint64(1<<32 - 1<<(32-others)) // from the last byte on
+		if n%2 == 1 {
+			vector = 0
+			for _, bit := range r.Perm(32)[:others] {
+				vector |= 1 << bit
+			}
+		}
+		if err := d.Write("beaucoup_vectors", slot, vector&^drawn); err != nil {
+			return err
+		}
+		if err := d.Send(next()); err != nil {
+			return err
 		}
 	}
 	return nil

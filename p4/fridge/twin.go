@@ -11,13 +11,14 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "fridge", Algorithm: "fridge",
-		Window:    &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Forms:     []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
-		Host:      full,
-		Native:    native,
-		Drive:     advance,
-		Start:     nearlyFull,
-		Registers: true,
+		Window:     &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Forms:      []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
+		Host:       full,
+		Native:     native,
+		Drive:      advance,
+		Start:      nearlyFull,
+		Registers:  true,
+		Saturating: []string{"fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats"},
 		Counts: []twin.Count{
 			count(0, "lost_coin", "repeated", "inserted", "evicted", "again"),
 			count(1, "lost_coin"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hhh: hierarchical heavy hitters by a random prefix, on a switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", section 3.4).
  *
- * Each packet draws one of the four byte levels of its IPv4 source and counts the prefix in a PRECISION of two ways. The
- * eBPF form is bpf/hhh/hhh.bpf.c with bpf/include/ways.h; this one is --set hhh.family=4 --set hhh.ways=2
+ * Each packet draws one of the four byte levels of its IPv4 source and counts the prefix in a PRECISION of two ways; by
+ * parameters (tables.p4) of its destination, of both, or one of eight levels of four bits. The eBPF form is bpf/hhh/hhh.bpf.c with bpf/include/ways.h; this one is --set hhh.family=4 --set hhh.ways=2
  * --set hhh.entries=65536. The registers, which a test compares:
  *
  * stage  register   width    holds
@@ -18,7 +18,14 @@
 #ifndef XDPMON_HHH_P4
 #define XDPMON_HHH_P4
 
-#include "level.p4"
+/* Word 0 of a key. */
+#if HHH_FIELDS == 3
+#define KEY_WORD_0 prefix, prefix_1
+#elif HHH_FIELDS == 2
+#define KEY_WORD_0 32w0, prefix
+#else
+#define KEY_WORD_0 prefix, 32w1
+#endif
 
 #define WAYS(what) hhh_##what
 #define WAYS_CONTROL(what) Hhh##what
@@ -30,8 +37,14 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     role_t role;
     bit<1> bank = 0;
     bit<32> prefix = 0;
+#if HHH_FIELDS == 3
+    bit<32> prefix_1 = 0;
+    bit<32> tag = 1;
+    drawn_t drawn_1 = 0;
+#else
     bit<32> tag = 0;
-    bit<2> drawn = 0;
+#endif
+    drawn_t drawn = 0;
     way_slot_t slot_0 = 0;
     way_slot_t slot_1 = 0;
     bit<32> value; /* second pass: new value of the counter; first pass: its value if admitted */
@@ -52,8 +65,14 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     HASH_ROW(row_0, HASH_ROW_0);
     HASH_ROW(row_1, HASH_ROW_1);
     Random<bit<31>>() random;
-    Random<bit<2>>() draw;
+    Random<drawn_t>() draw;
+#if HHH_FIELDS == 3
+    Random<drawn_t>() draw_1;
+    HhhSource() level;
+    HhhDestination() level_1;
+#else
     HhhLevel() level;
+#endif
 #if __TARGET_TOFINO__ == 2
     HhhK00(WAYS_BANK) low_k00;
     HhhK00(WAYS_BANK) high_k00;
@@ -121,6 +140,9 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     action hash_0() { slot_0 = (way_slot_t)row_0.get(KEY_WORDS); }
     action hash_1() { slot_1 = (way_slot_t)row_1.get(KEY_WORDS); }
     action draw_level() { drawn = draw.get(); }
+#if HHH_FIELDS == 3
+    action draw_other() { drawn_1 = draw_1.get(); }
+#endif
     action flip() { coin[30:0] = random.get(); }
     action compare() { ahead = c1 - c0; }
 
@@ -141,7 +163,14 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
         q.carry.setValid();
         q.carry.value = value;
         q.carry.way = way;
+#if HHH_FIELDS == 2
+        q.carry.level = tag[23:16];
+#else
         q.carry.level = tag[15:8];
+#endif
+#if HHH_FIELDS == 3
+        q.carry.other = tag[23:16];
+#endif
         q.carry.pad = 0;
         q.carry.bank = bank;
     }
@@ -153,20 +182,26 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
             window.apply();
         }
         passes.apply();
+#if HHH_FIELDS == 3
+        draw_other(); /* as the eBPF form: the destination's level first */
+#endif
         draw_level();
         if (hdr.ipv4.isValid()) {
             level.apply(hdr, drawn, prefix, tag);
+#if HHH_FIELDS == 3
+            level_1.apply(hdr, drawn_1, prefix_1, tag);
+#endif
             hash_0();
             hash_1();
             flip();
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
-                low_k00.apply(role, slot_0, prefix, 32w1, a0);
+                low_k00.apply(role, slot_0, KEY_WORD_0, a0);
             } else {
-                high_k00.apply(role, slot_0, prefix, 32w1, a0);
+                high_k00.apply(role, slot_0, KEY_WORD_0, a0);
             }
 #else
-            k00.apply(role, bank ++ slot_0, prefix, 32w1, a0);
+            k00.apply(role, bank ++ slot_0, KEY_WORD_0, a0);
 #endif
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
@@ -179,12 +214,12 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
 #endif
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {
-                low_k10.apply(role, slot_1, prefix, 32w1, a1);
+                low_k10.apply(role, slot_1, KEY_WORD_0, a1);
             } else {
-                high_k10.apply(role, slot_1, prefix, 32w1, a1);
+                high_k10.apply(role, slot_1, KEY_WORD_0, a1);
             }
 #else
-            k10.apply(role, bank ++ slot_1, prefix, 32w1, a1);
+            k10.apply(role, bank ++ slot_1, KEY_WORD_0, a1);
 #endif
 #if __TARGET_TOFINO__ == 2
             if (bank == 0) {

@@ -5,3 +5,5 @@
 #define HHH_NEXT 101
 typedef bit<15> way_slot_t;
 typedef bit<16> bank_slot_t;
+#define HHH_FIELDS 1
+typedef bit<2> drawn_t;

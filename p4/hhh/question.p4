@@ -6,7 +6,10 @@
 header second_pass_h {
     bit<32> value; /* new value of the counter, minus the initial value */
     bit<8>  way;   /* ROLE_TAKE_0 or ROLE_TAKE_1 */
-    bit<8>  level; /* 1 to 4: bytes of the prefix */
+    bit<8>  level; /* of the prefix: of the source if there are two */
+#if HHH_FIELDS == 3
+    bit<8>  other; /* of the destination's prefix */
+#endif
     bit<7>  pad;
     bit<1>  bank;  /* of the first pass */
 }

@@ -2,6 +2,7 @@
 /* Hierarchical heavy hitters as a complete switch program: parser, prefixes, forwarding. */
 #define SECOND_PASS
 #include "../include/target.p4"
+#include "params.p4"
 #include "question.p4"
 #include "../include/second.p4"
 #include "../include/headers.p4"
@@ -12,9 +13,8 @@
 #include "../include/hashing.p4"
 
 /* The field list of both rows: the words of the key and zeros, as in key_fields_of of bpf/include/key.h. */
-#define KEY_WORDS { prefix, 32w1, 32w0, tag, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }
+#define KEY_WORDS { KEY_WORD_0, 32w0, tag, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0, 32w0 }
 
-#include "params.p4"
 #include "tables.p4"
 #include "hhh.p4"
 

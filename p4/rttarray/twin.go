@@ -6,10 +6,11 @@ import "github.com/xdpmon/xdpmon/p4/tna/twin"
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "rttarray", Algorithm: "rtt-array",
-		Window:    &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
-		Host:      samples,
-		Native:    corrected,
-		Registers: true,
+		Window:     &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
+		Host:       samples,
+		Native:     corrected,
+		Registers:  true,
+		Saturating: []string{"rtt_hist"},
 		Counts: []twin.Count{
 			count(0, "inserted", "evicted", "repeated"),
 			count(1, "repeated"),

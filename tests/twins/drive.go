@@ -303,24 +303,38 @@ func (*frames) Skipped() map[string]uint64 { return nil }
 // Close implements capture.Source.
 func (*frames) Close() error { return nil }
 
-// optioned handshakes end with an ACK whose TCP header has every length.
+// Flags of ECN, which decide about nothing.
+const (
+	ece = 0x40
+	cwr = 0x80
+)
+
+// optioned handshakes end with an ACK whose TCP header has every length, with every other flag, after segments that are no such ACK because of one flag.
 func optioned(now int64) (all []packet.Frame) {
 	for _, six := range []bool{false, true} {
 		for words := range 11 {
-			for step, flags := range []uint8{packet.SYN, packet.SYN | packet.ACK, packet.ACK} {
-				now += 5000
-				s := builder.Spec{Time: now, IP: builder.IP{Src: client4, Dst: server4}, TCP: &builder.TCP{SrcPort: uint16(5000 + words), DstPort: 443, Flags: flags, Seq: 10, Ack: 21}}
-				if six {
-					s.IP = builder.IP{Src: client6, Dst: server6}
+			for n := range 10 { // a fridge admits some of them
+				extra := []uint8{0, packet.PSH, packet.URG, ece, cwr}[n%5]
+				port := uint16(5000 + 16*words + n)
+				step := func(flags uint8, seq, ack uint32) {
+					now += 5000
+					s := builder.Spec{Time: now, IP: builder.IP{Src: client4, Dst: server4}, TCP: &builder.TCP{SrcPort: port, DstPort: 443, Flags: flags, Seq: seq, Ack: ack}}
+					if six {
+						s.IP = builder.IP{Src: client6, Dst: server6}
+					}
+					if flags&packet.SYN == 0 {
+						s.TCP.Options = bytes.Repeat([]byte{1}, 4*words)
+					} else if flags&packet.ACK != 0 {
+						s.IP.Src, s.IP.Dst, s.TCP.SrcPort, s.TCP.DstPort = s.IP.Dst, s.IP.Src, s.TCP.DstPort, s.TCP.SrcPort
+					}
+					all = append(all, builder.MustBuild(&s))
 				}
-				switch step {
-				case 1:
-					s.IP.Src, s.IP.Dst, s.TCP.SrcPort, s.TCP.DstPort = s.IP.Dst, s.IP.Src, s.TCP.DstPort, s.TCP.SrcPort
-					s.TCP.Seq, s.TCP.Ack = 20, 11
-				case 2:
-					s.TCP.Seq, s.TCP.Options = 11, bytes.Repeat([]byte{1}, 4*words)
+				step(packet.SYN|extra, 10, 0)
+				step(packet.SYN|packet.ACK|extra, 20, 11)
+				for _, wrong := range []uint8{0, packet.ACK | packet.FIN, packet.ACK | packet.RST} {
+					step(wrong, 11, 21)
 				}
-				all = append(all, builder.MustBuild(&s))
+				step(packet.ACK|extra, 11, 21)
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func aroundTCP() (frames []packet.Frame) {
 	add(func(s *builder.Spec) { s.IP.Offset = 80 })
 	add(func(s *builder.Spec) { s.IP.Offset, s.TCP, s.UDP = 80, nil, &builder.UDP{SrcPort: 53, DstPort: 4000} })
 	add(func(s *builder.Spec) {
-		s.IP.Offset, s.IP.MoreFragments, s.TCP, s.UDP = 1480, true, nil, &builder.UDP{SrcPort: 7, DstPort: 8}
+		s.IP.Offset, s.IP.MoreFragments, s.TCP, s.UDP = 33_000, true, nil, &builder.UDP{SrcPort: 7, DstPort: 8}
 	})
 	add(func(s *builder.Spec) { s.IP.ZeroLength = true })
 	add(func(s *builder.Spec) { s.TCP, s.UDP = nil, &builder.UDP{SrcPort: 53, DstPort: 4000} })

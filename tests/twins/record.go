@@ -56,6 +56,9 @@ func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 // Play sends a switch what the twin received and compares all that was compared. The first difference is the error.
 func (r Recording) Play(sw *run.Switch) error { return r.play(sw) }
 
+// Full sends a fresh switch whose saturating registers are full what the twin received: none of their words may change.
+func (r Recording) Full(sw *run.Switch) error { return r.full(sw) }
+
 // EntryOf names an entry of a table by its file, key and action.
 func EntryOf(t *lang.Table, r *lang.Row) string {
 	return fmt.Sprintf("%s %s %v %s%s", t.At.File, t.Name, r.Match, r.Action, argumentsOf(t.At.File, r.Args))

@@ -3,6 +3,8 @@ package twins
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
@@ -105,6 +107,42 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 	}
 	if last := p.tape.steps[len(p.tape.steps)-1]; !last.ends {
 		return errEnd
+	}
+	return nil
+}
+
+// full runs a fresh switch through the first window, with registers that saturate full from the beginning: they stay so. Most of the host's words
+// cannot be as large.
+func (p *pair) full(sw *run.Switch) error {
+	before := map[string][]uint64{}
+	for _, r := range sw.Arrays() {
+		if !slices.Contains(p.twin.Saturating, r.Name) {
+			continue
+		}
+		for i := range r.Data {
+			r.Data[i] = 1<<r.Width - 1
+		}
+		before[r.Name] = slices.Clone(r.Data)
+	}
+	var result run.Result
+	for _, s := range p.tape.steps {
+		if s.ends {
+			break
+		}
+		if s.data == nil {
+			continue
+		}
+		if p.twin.Coins != nil {
+			sw.Coins = p.twin.Coins(coinsOf(s.coin))
+		}
+		if err := sw.Process(run.Packet{Data: s.data, Port: port(s.time, s.data), Time: s.time, Queue: s.queue}, &result); err != nil {
+			return err
+		}
+	}
+	for _, r := range sw.Arrays() {
+		if words := before[r.Name]; words != nil && !slices.Equal(words, r.Data) {
+			return fmt.Errorf("full words do not stay full: %s", complaint(r.Name, words, r.Data))
+		}
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 6`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Enforces: true,
 		Spec:     bpf.LoadAhab,
 		Config:   algo.Typed(newConfig),

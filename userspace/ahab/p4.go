@@ -1,11 +1,11 @@
 package ahab
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 )
 
@@ -30,7 +30,8 @@ import (
 //	control AhabLow, AhabMid, AhabHigh, AhabOver  a sum: one register, reached from one table, but not where nothing fits:
 //	    indices come from the hash unit, which only an entry has
 
-var errP4 = errors.New("the P4 twin has ahab.form=table and interpolates; slices are found by VLANs and prefixes; no dry run; at most 100Gbit a slice")
+// twinForms: the twin has the table's arithmetic, and drops.
+var twinForms = []algo.TwinForm{algo.Just("form", "table"), algo.Just("update", "interpolate"), algo.Just("dry-run", "false")}
 
 // scaleZero is the scale of a charge that is the length; smaller ones shift to the right.
 const scaleZero = 16
@@ -57,12 +58,16 @@ func (c *config) twin() (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.table || c.aimd || c.dry {
-		return nil, fmt.Errorf("write P4: %w", errP4)
-	}
 	for _, s := range c.slices {
 		if s.capacity > 100e9/8 {
-			return nil, fmt.Errorf("write P4: %w", errP4)
+			return nil, c.values.NoForm("capacity", "at most 100Gbit a slice")
+		}
+	}
+	if c.path != "" {
+		for _, m := range c.plan.Members() {
+			if m.Interface != 0 || m.Mark != nil {
+				return nil, c.values.NoForm("config", "slices by VLANs and prefixes, not by interfaces and marks")
+			}
 		}
 	}
 	return c, nil

@@ -146,9 +146,6 @@ func (c *config) memberRules(r *Rules) error {
 		list = []members.Member{{Slice: 1, Weight: 1, User: c.everything &^ (1<<26 - 1)}}
 	}
 	for _, m := range list {
-		if m.Interface != 0 || m.Mark != nil {
-			return fmt.Errorf("write rules: %w", errP4)
-		}
 		kind := slices.Index(kinds, m.User)
 		if kind < 0 {
 			kind = len(kinds)

@@ -20,6 +20,7 @@ type Descriptor struct {
 	Paper   string // authors, title, venue and sections
 	Doc     string // a few paragraphs for `xdpmon algos NAME`, plain text
 	Params  []Param
+	Twin    []TwinForm        // what its P4 twin has of them, where that is less; nil also without a twin
 	Lost    map[string]string // what each kind of Result.Lost counts
 
 	// Enforces: it may drop or mark packets if configured to. It runs after all algorithms that only measure. Its instance is an

@@ -44,7 +44,7 @@ func (d *Descriptor) Plan(v Values, args PlanArgs) (*report.Body, error) {
 
 // P4 calls a Twin.
 func (d *Descriptor) P4(v Values) (map[string]string, error) {
-	c, err := as[Twin](d, "write P4 of", v, Switch())
+	c, err := twin[Twin](d, v)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (d *Descriptor) P4(v Values) (map[string]string, error) {
 
 // P4Rules calls a TwinRules.
 func (d *Descriptor) P4Rules(v Values) ([]byte, error) {
-	c, err := as[TwinRules](d, "write P4 rules of", v, Switch())
+	c, err := twin[TwinRules](d, v)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Harrison, Landau Feibish, Gupta, Teixeira, Muthukrishnan, Rexford: "Carpe Elephants: Seize the Global Heavy Hitters", SPIN 2020, sections 3 and 4`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadCarpe,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,

@@ -1,16 +1,15 @@
 package carpe
 
 import (
-	"errors"
-	"fmt"
 	"math/bits"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
-	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two ways, and hands nothing over")
+// twinForms: the twin counts packets by the 5-tuple of IPv4, and hands nothing over.
+var twinForms = []algo.TwinForm{algo.Just("key", "5tuple"), algo.Just("family", "4"), algo.Just("count", "packets"), algo.Just("ways", "2"), algo.Just("handover", "false"),
+	{Key: "groups", Has: "at most 4096, the entries of a table", Fits: func(v algo.Values) bool { return v.Int("groups") <= 4096 }}}
 
 // P4 implements algo.Twin: params.p4.
 //
@@ -21,8 +20,11 @@ var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two
 //	CARPE_TAU, CARPE_BEGIN, CARPE_CHANCE  of unknown groups: units of a bundle; what a new entry holds; r, in 2^31
 //	CARPE_SRC, CARPE_DST         masks of groups
 func (c *config) P4() (map[string]string, error) {
-	if c.spec.Fields != heavy.FiveTuple || c.spec.Family != heavy.IPv4 || c.bytes || c.ways != 2 || c.handover || c.start < 2 || bits.OnesCount32(c.observers) != 1 {
-		return nil, fmt.Errorf("write P4: %w; carpe.s is below 1, carpe.observers a power of two", errP4)
+	if c.start < 2 {
+		return nil, c.values.NoForm("s", "what is below 1: a coin of at least one bit")
+	}
+	if bits.OnesCount32(c.observers) != 1 {
+		return nil, c.values.NoForm("observers", "powers of two")
 	}
 	tau := c.tau(c.observers)
 	text := p4text.New("params", "carpe")

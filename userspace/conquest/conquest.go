@@ -38,6 +38,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 5`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadConquest,
 		Config:   algo.Typed(newConfig),
 		Layout:   2,

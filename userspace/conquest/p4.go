@@ -1,13 +1,11 @@
 package conquest
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 
-	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
-	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
 // The generated parts of the P4 twin (p4/conquest).
@@ -30,14 +28,19 @@ import (
 //	    writes the snapshot of the window, reads those of the packet's wait; limit is alpha of their totals, more_r is negative where
 //	    row r has more of the flow
 
-var errP4 = errors.New("the P4 twin counts packets by 5-tuple in 4 or 8 snapshots of two rows, one queue, reading=nearest, alpha a power of two from 1/2 to 1/65536")
+// twinForms: the twin counts packets by 5-tuple, in the queue that they leave, and reports.
+var twinForms = []algo.TwinForm{algo.Just("source", auto, "qdisc"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("rows", "2"), algo.Just("queues", "1"),
+	algo.Just("snapshots", "4", "8"), algo.Just("reading", "nearest"), algo.Just("delay", "own"), algo.Just("action", "report")}
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {
-	fiveTuple := heavy.Src | heavy.Dst | heavy.SrcPort | heavy.DstPort | heavy.Proto
-	if c.spec.Fields != fiveTuple || c.bytes || c.rows != 2 || c.queues != 1 || c.snapshots != 4 && c.snapshots != 8 || c.reading != bpf.ConquestConquestReadingKindREADING_NEAREST ||
-		c.widest || c.history > 0 || c.ramp > 0 || bits.OnesCount32(c.alpha) != 1 || c.alpha >= 1<<alphaBits || c.alpha < 1<<(alphaBits-16) {
-		return nil, fmt.Errorf("write P4: %w", errP4)
+	switch {
+	case c.history > 0:
+		return nil, c.values.NoForm("history", "0: a packet looks back as long as it waited")
+	case c.ramp > 0:
+		return nil, c.values.NoForm("ramp", "0: no list of flows that grow")
+	case bits.OnesCount32(c.alpha) != 1 || c.alpha >= 1<<alphaBits || c.alpha < 1<<(alphaBits-16):
+		return nil, c.values.NoForm("alpha", "powers of two from 1/2 to 1/65536: a shift")
 	}
 	t := &p4Text{config: c}
 	return map[string]string{"params": t.params(), "tables": t.tables()}, nil

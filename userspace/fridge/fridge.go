@@ -36,6 +36,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadFridge,
 		Config:   algo.Typed(newConfig),
 		Layout:   3,

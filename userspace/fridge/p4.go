@@ -1,13 +1,13 @@
 package fridge
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"strings"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
@@ -42,15 +42,21 @@ import (
 //
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
-var errP4 = errors.New("the P4 twin measures tcp-handshake without groups, with survived insertions recorded")
+// twinForms: the twin measures both legs of a handshake, with a table of factors.
+var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake"), algo.Just("group", "none"), algo.Just("legs", auto, "true"), algo.Just("correction", auto, "table")}
 
 // longestTick: the switch's time stamp has 48 bits of ns, of which the twin takes 32.
 const longestTick = 1 << 16
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {
-	if c.rules.Kind != delay.TCPHandshake || c.grouped() || !c.recorded || !c.rules.Restart || c.tick > longestTick {
-		return nil, fmt.Errorf("write P4: %w, retransmit=restart and a tick of at most 65.536us", errP4)
+	switch {
+	case !c.recorded:
+		return nil, c.values.NoForm("counter", "survived insertions that are recorded")
+	case !c.rules.Restart:
+		return nil, c.values.NoForm("retransmit", "restart")
+	case c.tick > longestTick:
+		return nil, c.values.NoForm("tick", "at most 65536ns")
 	}
 	own := *c
 	own.table = true
@@ -80,7 +86,7 @@ func (t *twin) aligned() error {
 	base, shard := 0, 0
 	for _, p := range t.parts {
 		if base%p.Slots != 0 || shard%p.Shards != 0 {
-			return fmt.Errorf("write P4: fridge %s begins at slot %d: list the fridges largest first", p, base)
+			return t.values.NoForm("fridges", fmt.Sprintf("fridges that begin at a multiple of their size, and %s begins at slot %d: list them largest first", p, base))
 		}
 		base += p.Slots
 		shard += p.Shards

@@ -26,6 +26,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadHhh,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
@@ -130,7 +131,7 @@ func TestStackedMargin(t *testing.T) {
 // The twin is one form: whatever differs is refused.
 func TestOneTwin(t *testing.T) {
 	twin := func(set map[string]string) error {
-		all := map[string]string{"ways": "2"}
+		all := map[string]string{"ways": "2", "family": "4"}
 		for k, v := range set {
 			all[k] = v
 		}
@@ -144,9 +145,9 @@ func TestOneTwin(t *testing.T) {
 	if err := twin(nil); err != nil {
 		t.Error(err)
 	}
-	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "level": "nibble", "dimension": "dst", "ways": "1", "admission": "exact", "delay": "1"} {
-		if twin(map[string]string{key: text}) == nil {
-			t.Errorf("a twin with %s=%s", key, text)
+	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "family": "6", "ways": "1", "admission": "exact", "delay": "1"} {
+		if err := twin(map[string]string{key: text}); err == nil || !strings.Contains(err.Error(), "set hhh."+key+"=") {
+			t.Errorf("a twin with %s=%s: %v", key, text, err)
 		}
 	}
 }

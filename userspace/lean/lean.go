@@ -33,6 +33,7 @@ func Descriptor() *algo.Descriptor {
 		Paper:    `Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", APOCS 2020, sections 2 to 6`,
 		Doc:      strings.TrimSpace(doc),
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadLean,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/lean/entries"
 )
@@ -19,19 +20,15 @@ const twinP = 1.0 / 32
 // with few flows.
 const twinLimit = 1
 
+// twinForms: the twin has the four statistics of IPv4 in one form each; flows are named by reports.
+var twinForms = []algo.TwinForm{algo.Just("latency", "matched"), algo.Just("loss", "gaps"), algo.Just("loss.id", "ipid"), algo.Just("ooo", "sketch"),
+	algo.Just("retrans", "sequence"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("agree", "3"), algo.Just("keys", "bloom")}
+
 // P4 implements algo.Twin: it generates the sizes that the twin shares with the eBPF form, and the tables and controls that repeat for every row of a
 // sketch and every array of a filter.
 func (c *config) P4() (map[string]string, error) {
-	v := c.values
-	for _, refused := range []struct{ key, form string }{
-		{"latency", "matched"}, {"loss", "gaps"}, {"loss.id", "ipid"}, {"ooo", "sketch"}, {"retrans", "sequence"}, {"key", "5tuple"}, {"count", "packets"},
-	} {
-		if v.Text(refused.key) != refused.form {
-			return nil, v.Error(refused.key, "the twin has "+refused.form)
-		}
-	}
 	if len(c.on) != int(stats) {
-		return nil, v.Error("stat", "the twin has all four; choose at compile time with -D LEAN_STATS=MASK")
+		return nil, c.values.NoForm("stat", "all four; choose at compile time with -D LEAN_STATS=MASK")
 	}
 	odds, err := c.twinChance()
 	if err != nil {
@@ -52,7 +49,7 @@ func (c *config) twinChance() (*chance, error) {
 		odds.p = twinP
 	}
 	if frac, _ := math.Frexp(odds.p); frac != 0.5 {
-		return nil, v.Error("p", "auto, or a power of two from 1/1024 to 1, for a twin")
+		return nil, v.NoForm("p", "auto, or a power of two from 1/1024 to 1")
 	}
 	odds.slots = c.layouts[latency].tables["lean_lat_fr"]
 	return odds, nil

@@ -10,6 +10,7 @@ import (
 )
 
 func rulesOf(t *testing.T, set map[string]string) (r Rules) {
+	set["loss.id"] = "ipid" // as the twin has it
 	t.Helper()
 	v, err := algo.NewValues(Name, params, set)
 	if err != nil {

@@ -26,6 +26,7 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 3`,
 		Doc:      doc,
 		Params:   params,
+		Twin:     twinForms,
 		Spec:     bpf.LoadPrecision,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,

@@ -32,7 +32,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.set, err, c.says)
 		}
 	}
-	if _, err := descriptor().P4(values(t, map[string]string{"ways": "4"})); err == nil || !strings.Contains(err.Error(), "two ways") {
+	if _, err := descriptor().P4(values(t, map[string]string{"family": "4", "ways": "4"})); err == nil || !strings.Contains(err.Error(), "set precision.ways=4: the P4 twin has 2") {
 		t.Errorf("a twin of four ways: %v", err)
 	}
 }

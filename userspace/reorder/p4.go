@@ -18,10 +18,10 @@ const (
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {
 	if c.bits6 != twinBits6 {
-		return nil, c.values.Error("prefix6", "the twin has 32: a digest names a prefix by one word")
+		return nil, c.values.NoForm("prefix6", "32: a digest names a prefix by one word")
 	}
 	if c.ways > 0 && c.ways != twinWays {
-		return nil, c.values.Error("ways", "the twin has 2")
+		return nil, c.values.NoForm("ways", "2")
 	}
 	way, array := c.wayBuckets, c.array
 	if way == 0 {
@@ -32,7 +32,7 @@ func (c *config) P4() (map[string]string, error) {
 	}
 	for _, n := range []int{way, array} {
 		if n&(n-1) != 0 || n < 2 {
-			return nil, c.values.Error("buckets", fmt.Sprintf("the twin requires powers of two, not %d in a way and %d in the array", way, array))
+			return nil, c.values.NoForm("buckets", fmt.Sprintf("powers of two, not %d in a way and %d in the array", way, array))
 		}
 	}
 	return map[string]string{"params": twinParams(c, way, array), "tables": twinTables(c)}, nil

@@ -19,6 +19,7 @@ type Bug struct {
 	What   string
 	Plant  func()
 	Remove func()
+	Shows  func() bool // whether any key of its table could show it; nil: yes
 	// Where it is, for who knows what packets reach: the entry of a table, of one of its instances, or the action by its name.
 	Table  *lang.Table
 	Row    *lang.Row
@@ -29,15 +30,16 @@ func (b *Bug) String() string { return fmt.Sprintf("%s: %s: %s", b.Pos, b.Kind, 
 
 // finder walks a program and lists what could be changed, by kind.
 type finder struct {
-	bugs   map[string][]*Bug
-	rows   map[syntax.Pos]*lang.Table // tables with their constants
-	in     string                     // the RegisterAction, action or control
-	action string                     // whose body it is in, or nothing
-	to     string                     // what the expression is assigned to: " for NAME", or " in NAME" when it is a part; or nothing
+	bugs     map[string][]*Bug
+	rows     map[syntax.Pos]*lang.Table // tables with their constants
+	in       string                     // the RegisterAction, action or control
+	action   string                     // whose body it is in, or nothing
+	operands map[string][]string        // variables of the control, by type
+	to       string                     // what the expression is assigned to: " for NAME", or " in NAME" when it is a part; or nothing
 }
 
 // Kinds in which bugs are planted.
-var Kinds = []string{"slice", "polynomial", "order", "wrap", "compare", "second access", "bank", "action", "constant", "parser"}
+var Kinds = slices.Concat([]string{"slice", "polynomial", "order", "wrap", "compare", "second access", "bank", "action", "constant", "parser"}, handKinds)
 
 // Find lists the bugs that could be planted in the controls and parsers of a program that its switch uses.
 func Find(p *syntax.Program, sw *run.Switch) map[string][]*Bug {
@@ -64,18 +66,21 @@ func DrawOf(kinds []string, bugs map[string][]*Bug, r *rand.Rand, n int) (drawn 
 		left[kind] = append([]*Bug(nil), bugs[kind]...)
 	}
 	for len(drawn) < n {
-		before := len(drawn)
+		tried := false
 		for _, kind := range kinds {
 			all := left[kind]
 			if len(all) == 0 || len(drawn) == n {
 				continue
 			}
+			tried = true
 			i := r.IntN(len(all))
-			drawn = append(drawn, all[i])
+			if shows := all[i].Shows; shows == nil || shows() {
+				drawn = append(drawn, all[i])
+			}
 			all[i] = all[len(all)-1]
 			left[kind] = all[:len(all)-1]
 		}
-		if len(drawn) == before {
+		if !tried {
 			return drawn
 		}
 	}
@@ -87,6 +92,7 @@ func (f *finder) add(at syntax.Pos, kind, what string, plant, remove func()) {
 }
 
 func (f *finder) control(c *syntax.Control) {
+	f.operands = operands(c)
 	for _, d := range c.Locals {
 		switch d := d.(type) {
 		case *syntax.Instance:
@@ -125,6 +131,7 @@ func (f *finder) instance(i *syntax.Instance) {
 // table bugs: entries in another order, and entries that do something else. What no key can show is left out: the order of entries that exclude
 // each other, or whose common keys are an earlier entry's; and what is done by an entry that has no keys of its own.
 func (f *finder) table(t *syntax.Table) {
+	f.entries(t)
 	rows := f.rows[t.Pos].Rows
 	for i := 0; i+1 < len(t.Entries); i++ {
 		a, b := t.Entries[i], t.Entries[i+1]
@@ -152,6 +159,7 @@ func (f *finder) table(t *syntax.Table) {
 
 func (f *finder) block(b *syntax.Block) {
 	for i, s := range b.Stmts {
+		f.header(b, i)
 		switch s := s.(type) {
 		case *syntax.Assign:
 			f.to = " in " + syntax.Print(s.L)
@@ -169,6 +177,7 @@ func (f *finder) block(b *syntax.Block) {
 				f.twice(b, i)
 			}
 		case *syntax.If:
+			f.predicate(b, i, s)
 			f.branch(s)
 		case *syntax.Block:
 			f.block(s)
@@ -229,6 +238,8 @@ func (f *finder) expr(e syntax.Expr, set func(syntax.Expr)) {
 		}
 	case *syntax.Slice:
 		f.slice(e)
+	case *syntax.Name:
+		f.name(e)
 	case *syntax.Number:
 		was := e.Value
 		if e.Width == 0 || was+1 < 1<<min(e.Width, 63) {

@@ -16,12 +16,16 @@ const mostSplits = 20_000
 
 // reachable: some key that fits all of these gets past the rows before it.
 func reachable(keys []lang.Match, before []*lang.Row) bool {
+	splits := 0
+	return remains(regionOf(keys), before, &splits)
+}
+
+func regionOf(keys []lang.Match) region {
 	r := make(region, len(keys))
 	for i, m := range keys {
 		r[i] = part{Match: m}
 	}
-	splits := 0
-	return remains(r, before, &splits)
+	return r
 }
 
 // remains of a region when rows have taken theirs.

@@ -34,11 +34,22 @@ func (t *Twin) Values(form Form) (algo.Values, error) {
 	return algo.NewValues(d.Name, d.Params, set)
 }
 
+// Check refuses parameters that the twin has no form for, and wrong ones.
+func (t *Twin) Check(set map[string]string) error {
+	v, err := t.Values(Form{Set: set})
+	if err != nil {
+		return err
+	}
+	d, err := algo.Lookup(t.Algorithm)
+	if err != nil {
+		return err
+	}
+	_, err = d.P4(v)
+	return err
+}
+
 // Text is a twin's program in a form.
 func (t *Twin) Text(form Form) (fs.FS, error) {
-	if !form.Generated {
-		return p4.Sources, nil
-	}
 	v, err := t.Values(form)
 	if err != nil {
 		return nil, err
@@ -46,6 +57,12 @@ func (t *Twin) Text(form Form) (fs.FS, error) {
 	d, err := algo.Lookup(t.Algorithm)
 	if err != nil {
 		return nil, err
+	}
+	if err := d.CheckTwin(v); err != nil {
+		return nil, err
+	}
+	if !form.Generated {
+		return p4.Sources, nil
 	}
 	parts, err := d.P4(v)
 	if err != nil {

@@ -41,6 +41,8 @@ type Twin struct {
 	Also   []Count // for a report; a test cannot compare them word for word
 	// Start is the initial value of a register's element on both sides of a test, for states that would need too many packets; nil: none.
 	Start func(register string, i int) uint64
+	// Saturating are registers all of whose additions saturate, by words of up to 32 bits.
+	Saturating []string
 	// Unreachable are branches and entries that no packet can reach, by a part of their description.
 	Unreachable []string
 	// Sampled are tables, by the end of their names, that a control plane fills with a function's values: tests reach some of their entries.

@@ -282,19 +282,16 @@ func (p *Program) TablesP4() string {
 	return p.p4Coupons() + p.p4Queries() + p4Onehot() + p4Ones() + p4Complete()
 }
 
-var errP4 = errors.New("the P4 twin has addresses, ports, protocol, TCP flags and timestamp, 32 coupons, probabilities of at least 2^-16")
+var errP4 = errors.New("the P4 twin has addresses, ports, protocol, TCP flags (not as a key) and timestamp, probabilities of at least 2^-16")
 
 // CheckP4 refuses queries with features that the twin does not have, by name.
 func (p *Program) CheckP4() error {
-	if p.word != 32 {
-		return fmt.Errorf("write P4: beaucoup.coupons=%d: %w", p.word, errP4)
-	}
 	for k := range p.Queries {
 		c := &p.Queries[k]
 		used := c.Attribute.Mask[WordPorts] | c.Key.Mask[WordPorts] | c.Filter.Mask
 		if c.Attribute.need|c.Key.need != 0 || c.exponent > P4HashBits || used&0xfff != 0 || (c.Attribute.Valid|c.Key.Valid|c.Filter.Valid)&packet.ICMP != 0 ||
 			c.Key.Mask[WordPorts]>>shiftFlags&0xff != 0 {
-			return fmt.Errorf("write P4: query %s: %w; TCP flags cannot be a key", c.Name, errP4)
+			return fmt.Errorf("set beaucoup.queries: query %s: %w", c.Name, errP4)
 		}
 	}
 	return nil
