@@ -7,28 +7,55 @@ export const color = (i) => css(`--c${i % 6}`);
 
 const fade = (c) => c + "33"; // colours are #rrggbb
 
-const observed = new Map();
+// A chart is drawn once its width is known, which is that of an empty element at its top. Of a view that opens, the first two are drawn in the first frame and the rest one by
+// one after it; later ones at once.
+const charts = new Map(), later = [];
+let first = 2;
+
+export function fresh() {
+	first = 2;
+	later.length = 0;
+}
+
 const resizer = new ResizeObserver((list) => {
 	for (const { target, contentRect } of list) {
-		const plot = observed.get(target);
+		const chart = charts.get(target), width = Math.floor(contentRect.width);
 		if (!target.isConnected) { // not yet, or no longer
-			if (!target.shown) continue;
+			if (!chart.width) continue;
 			resizer.unobserve(target);
-			observed.delete(target);
-			plot?.destroy();
-			continue;
+			charts.delete(target);
+			chart.holder.plot?.destroy();
+		} else if (width > 20) {
+			const waits = chart.width > 0 && !chart.holder.plot;
+			chart.width = width;
+			if (chart.holder.plot) chart.holder.plot.setSize({ width, height: chart.holder.plot.height });
+			else if (!waits) draw(chart);
 		}
-		target.shown = true;
-		if (plot && contentRect.width > 20) plot.setSize({ width: Math.floor(contentRect.width), height: plot.height });
 	}
 });
 
-function make(options, data, label) {
-	const holder = h("div", { class: "chart", role: "img", "aria-label": label });
-	const plot = new window.uPlot({ width: 320, height: 220, padding: [12, 34, 0, 0], legend: { live: true }, ...options }, data, holder);
-	observed.set(holder, plot);
-	resizer.observe(holder);
-	holder.plot = plot;
+function draw(chart) {
+	if (first > 0) {
+		first--;
+		chart.build();
+	} else if (later.push(chart) === 1) requestAnimationFrame(() => setTimeout(rest));
+}
+
+function rest() {
+	const chart = later.shift();
+	if (chart?.holder.isConnected) chart.build();
+	if (later.length > 0) setTimeout(rest);
+	else first = Infinity;
+}
+
+function make(options, data, label, ready) {
+	const ruler = h("div", { class: "ruler" }), holder = h("div", { class: "chart", role: "img", "aria-label": label }, ruler), chart = { holder, width: 0 };
+	chart.build = () => {
+		holder.plot = new window.uPlot({ width: chart.width, height: 220, padding: [12, 34, 0, 0], legend: { live: true }, ...options }, data, holder);
+		ready?.(holder.plot);
+	};
+	charts.set(ruler, chart);
+	resizer.observe(ruler);
 	return holder;
 }
 
@@ -73,9 +100,7 @@ export function overTime(rows, lines, { unit, zoomed, picked, label, range, live
 	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
 		cursor: { drag: { x: true, y: false, setScale: false } },
 		hooks: { setSelect: [(u) => { if (u.select.width > 8) zoomed?.(u.posToVal(u.select.left, "x") * 1e3, u.posToVal(u.select.left + u.select.width, "x") * 1e3); u.setSelect({ width: 0, height: 0, left: 0, top: 0 }, false); }] } };
-	const holder = make(options, data, label);
-	if (picked) holder.plot.over.addEventListener("dblclick", () => { const i = holder.plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); });
-	return holder;
+	return make(options, data, label, picked && ((plot) => plot.over.addEventListener("dblclick", () => { const i = plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); })));
 }
 
 // cumulative draws the steps of a distribution on a logarithmic axis.
