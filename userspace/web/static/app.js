@@ -241,6 +241,11 @@ controls();
 addEventListener("pointerdown", () => { holding = true; });
 for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, () => { holding = false; });
 addEventListener("hashchange", show);
+let resized = 0; // a timer: pictures without uPlot have the width that they were drawn with
+addEventListener("resize", () => {
+	clearTimeout(resized);
+	resized = setTimeout(() => { if (!document.hidden) current.sections?.forEach((one) => current.redraw(one)); }, 300);
+});
 document.addEventListener("visibilitychange", look);
 addEventListener("pagehide", rest);
 addEventListener("pageshow", (e) => { if (e.persisted) look(); });

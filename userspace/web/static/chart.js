@@ -62,9 +62,9 @@ function make(options, data, label, ready) {
 // binary are steps of an axis of bytes.
 const binary = Array.from({ length: 48 }, (_, n) => 2 ** n);
 
-// decades labels 1, 2 and 5 of each power of ten if there is space for them, else the powers alone.
+// decades labels 1, 2 and 5 of each power of ten if there is space for them (50 pixels each), else the powers alone.
 const decades = (u, list) => {
-	const wide = Math.log10(u.scales.x.max / u.scales.x.min) > 2.5;
+	const wide = u.bbox.width / devicePixelRatio / Math.log10(u.scales.x.max / u.scales.x.min) < 165;
 	return list.map((v) => { const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9)); return lead === 1 || (!wide && (lead === 2 || lead === 5)) ? v : null; });
 };
 
@@ -79,6 +79,9 @@ const hours = () => ({ ...axis(undefined, 40), space: 70, values: (u, list) => {
 
 // last is the latest value while no cursor is over a chart.
 const last = (u, v, series, i) => (i === null || i === undefined ? u.data[series]?.findLast((x) => x !== null) : v);
+
+// least is the height of an axis whose values are all zero.
+const least = { ns: 1e6, "bit/s": 1e6, bytes: 1024 };
 
 const utc = (ts) => window.uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
 
@@ -97,7 +100,7 @@ export function overTime(rows, lines, { unit, zoomed, picked, label, range, live
 		data.push(rows.map((r) => r[l.value]));
 		series.push({ label: l.label, stroke: c, width: 2, spanGaps: false, dash: [[], [6, 3], [2, 3]][Math.floor(i / 2) % 3], points: { show: rows.length < 60, size: 4 }, value: (u, v, s, i) => human(last(u, v, s, i), unit) });
 	});
-	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || least[unit] || 1) * 1.05] } },
 		cursor: { drag: { x: true, y: false, setScale: false } },
 		hooks: { setSelect: [(u) => { if (u.select.width > 8) zoomed?.(u.posToVal(u.select.left, "x") * 1e3, u.posToVal(u.select.left + u.select.width, "x") * 1e3); u.setSelect({ width: 0, height: 0, left: 0, top: 0 }, false); }] } };
 	return make(options, data, label, picked && ((plot) => plot.over.addEventListener("dblclick", () => { const i = plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); })));
