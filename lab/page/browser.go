@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/profiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
@@ -118,6 +122,10 @@ func (c *chromium) load(address, key string) (l loaded, err error) {
 	var chosen struct {
 		Range, Asked float64
 		Rows         int
+		Questions    []string
+	}
+	if err := startProfile(ctx); err != nil {
+		return l, err
 	}
 	err = chromedp.Run(ctx, chromedp.Evaluate(fmt.Sprintf(`new Promise((done) => {
 		performance.clearResourceTimings();
@@ -129,10 +137,13 @@ func (c *chromium) load(address, key string) (l loaded, err error) {
 			o.disconnect();
 			requestAnimationFrame(() => setTimeout(() => {
 				const asked = performance.getEntriesByType("resource").filter((e) => e.name.includes("/windows"));
-				done({ Range: performance.now() - begun, Asked: Math.max(...asked.map((e) => e.duration)), Rows: document.querySelector("[data-distribution] .chart").plot.data[0].length });
+				done({ Range: performance.now() - begun, Asked: Math.max(...asked.map((e) => e.duration)),
+					Questions: performance.getEntriesByType("resource").map((e) => [(e.startTime - begun).toFixed(0), "to", (e.responseEnd - begun).toFixed(0), "ms,", e.transferSize, "bytes:", e.name.slice(0, 120)].join(" ")),
+					Rows: document.querySelector("[data-distribution] .chart").plot.data[0].length });
 			}));
 		}).observe(document.getElementById("main"), { childList: true, subtree: true }));
 	})`, ready), &chosen, await))
+	err = errors.Join(err, endProfile(ctx))
 	if err == nil && chosen.Rows < 100 {
 		err = fmt.Errorf("%d windows of a week", chosen.Rows)
 	}
@@ -140,7 +151,35 @@ func (c *chromium) load(address, key string) (l loaded, err error) {
 		return l, fmt.Errorf("choose a week: %w", err)
 	}
 	l.Range, l.Asked = chosen.Range, chosen.Asked
+	if *profile != "" {
+		log.Printf("a week in %.0f ms:\n  %s", l.Range, strings.Join(chosen.Questions, "\n  "))
+	}
 	return l, nil
+}
+
+// startProfile and endProfile write what the page's scripts do while a week is loaded, if -profile names a file.
+func startProfile(ctx context.Context) error {
+	if *profile == "" {
+		return nil
+	}
+	return chromedp.Run(ctx, profiler.Enable(), profiler.SetSamplingInterval(200), profiler.Start())
+}
+
+func endProfile(ctx context.Context) error {
+	if *profile == "" {
+		return nil
+	}
+	return chromedp.Run(ctx, chromedp.ActionFunc(func(ctx context.Context) error {
+		p, err := profiler.Stop().Do(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(*profile, text, 0o600)
+	}))
 }
 
 // follow opens a view and keeps it.

@@ -30,6 +30,7 @@ var (
 	readers = flag.Int("readers", 38, "clients of part load that follow the stream and ask what the page asks")
 	tops    = flag.Int("tops", 10, "full screens of part load")
 	window  = flag.Duration("window", 5*time.Second, "of the agent in part load")
+	profile = flag.String("profile", "", "file for a profile of the page's scripts (.cpuprofile) while a week is loaded, the last of five; its questions are logged")
 	took    = flag.Duration("for", 40*time.Second, "each stretch of parts load and rest")
 )
 

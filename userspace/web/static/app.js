@@ -3,6 +3,7 @@ import { h, safe } from "./dom.js";
 import { ask, follow, Problem } from "./ask.js";
 import { clock } from "./units.js";
 import { views } from "./views.js";
+import { fresh } from "./chart.js";
 
 const ranges = { "5m": "5 minutes", "15m": "15 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "1 day", "168h": "1 week" };
 const lengths = { "5m": 300e3, "15m": 900e3, "1h": 3600e3, "6h": 21600e3, "24h": 86400e3, "168h": 604800e3 };
@@ -52,6 +53,43 @@ function failed(section, error) {
 	section.replaceChildren(h("p", { class: "error", role: "alert" }, error.message));
 }
 
+// Answers about the latest windows stay valid until the stream has another: a view whose range changes does not ask for them again.
+const latest = new Map(), lasting = ["instances", "reports", "distributions"], valid = 60e3;
+let closed = 0; // number of events
+
+function changed() {
+	closed++;
+	latest.clear();
+}
+
+async function remembered(path, parameters, signal) {
+	if (!lasting.includes(path) || parameters?.at || !source || lost) return ask(path, parameters, signal);
+	const name = path + JSON.stringify(parameters ?? null), found = latest.get(name), now = closed;
+	if (found && performance.now() - found.since < valid) return found.answer;
+	const answer = await ask(path, parameters, signal);
+	if (now === closed && latest.size < 100) latest.set(name, { answer, since: performance.now() });
+	return answer;
+}
+
+// Fields of one question: the API takes 64 and 4,096 bytes.
+const mostFields = 60, mostText = 3500;
+
+// A Batch is one question for the fields that the parts of a view want of the same windows.
+class Batch {
+	constructor(page, parameters) {
+		this.fields = [];
+		this.text = 0;
+		this.answer = Promise.resolve().then(() => { page.batches.clear(); return page.ask("windows", { ...parameters, fields: this.fields.join(",") }); });
+	}
+	takes(fields) { return this.fields.length + fields.length <= mostFields && this.text + encodeURIComponent(fields.join(",")).length < mostText || this.fields.length === 0; }
+	async add(fields) {
+		const at = fields.map((f) => { if (!this.fields.includes(f)) this.fields.push(f); return this.fields.indexOf(f); });
+		this.text = encodeURIComponent(this.fields.join(",")).length;
+		const series = await this.answer;
+		return { ...series, fields, rows: series.rows.map((r) => [r[0], r[1], ...at.map((i) => r[2 + i])]) };
+	}
+}
+
 // A Page is one view with its sections.
 class Page {
 	constructor(name, parameters) {
@@ -60,12 +98,27 @@ class Page {
 		this.abort = new AbortController();
 		this.sections = [];
 		this.states = new Map();
+		this.batches = new Map();
 	}
 	// width is a picture's width, in pixels.
 	get width() { return Math.max(280, main.clientWidth - 40); }
-	get range() { return range(this.parameters); }
+	// range is the same for all that asks at once.
+	get range() {
+		if (!this.now) {
+			this.now = range(this.parameters);
+			setTimeout(() => { this.now = null; });
+		}
+		return this.now;
+	}
 	get at() { return this.parameters.get("at") || (this.range.live ? undefined : new Date(this.range.to).toISOString()); }
-	ask(path, parameters) { return ask(path, parameters, this.abort.signal); }
+	ask(path, parameters) { return remembered(path, parameters, this.abort.signal); }
+	// windows are fields over time. What is asked at once becomes one question.
+	windows(parameters, fields) {
+		const name = JSON.stringify(parameters);
+		let batch = this.batches.get(name);
+		if (!batch?.takes(fields)) this.batches.set(name, batch = new Batch(this, parameters));
+		return batch.add(fields);
+	}
 	link(name, parameters) { return link(name, { ...kept(this.parameters), ...parameters }); }
 	change(parameters) { change(parameters); }
 	zoom(from, to) { change({ from: Math.round(from), to: Math.round(to), range: null }); }
@@ -76,7 +129,7 @@ class Page {
 	}
 	// section is drawn by draw(), which returns nodes; wants(event) reports whether an event redraws it.
 	section(draw, wants) {
-		const element = h("div", { class: "section" });
+		const element = h("div", { class: "section" }, h("p", { class: "waiting" }, `Waiting for ${location.host}…`));
 		const one = { element, draw, wants, busy: false, again: false, drawn: 0 };
 		this.sections.push(one);
 		main.append(element);
@@ -95,7 +148,10 @@ class Page {
 				one.element.querySelectorAll("details").forEach((d, i) => { d.open = d.open || open[i] || false; });
 				one.drawn = performance.now();
 			}
-		} catch (error) { failed(one.element, error); }
+		} catch (error) {
+			failed(one.element, error);
+			if (error.status === 0) setTimeout(() => { if (!this.abort.signal.aborted) this.redraw(one); }, 3000);
+		}
 		one.busy = false;
 		if (one.again && !this.abort.signal.aborted) { one.again = false; setTimeout(() => this.redraw(one), 1000); }
 	}
@@ -114,6 +170,7 @@ function show() {
 	const { name, parameters } = where();
 	current.abort.abort();
 	main.replaceChildren();
+	fresh();
 	current = new Page(name, parameters);
 	const view = views[name];
 	document.getElementById("nav").replaceChildren(...Object.entries(views).filter(([, v]) => v.title).map(([n, v]) =>
@@ -160,16 +217,17 @@ function stream() {
 	if (source) return;
 	source = follow({
 		hello: () => { lost = ""; tell(); },
-		lost: () => { lost = "connection lost, connecting again"; tell(); },
+		lost: () => { lost = `connection to ${location.host} lost, connecting again`; changed(); tell(); },
 		missed: (m) => { lost = `${m.events} windows were missed: this page was too slow`; tell(); setTimeout(() => { lost = ""; }, 5000); },
-		window: (w) => { last = Math.max(last, w.window.end_ms); tell(); current.event("window", w); },
-		finding: (f) => current.event("finding", f),
+		window: (w) => { changed(); last = Math.max(last, w.window.end_ms); tell(); current.event("window", w); },
+		finding: (f) => { changed(); current.event("finding", f); },
 	});
 }
 
 function rest() {
 	source?.close();
 	source = null;
+	changed();
 }
 
 function look() {
@@ -183,11 +241,14 @@ controls();
 addEventListener("pointerdown", () => { holding = true; });
 for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, () => { holding = false; });
 addEventListener("hashchange", show);
+let resized = 0; // a timer: pictures without uPlot have the width that they were drawn with
+addEventListener("resize", () => {
+	clearTimeout(resized);
+	resized = setTimeout(() => { if (!document.hidden) current.sections?.forEach((one) => current.redraw(one)); }, 300);
+});
 document.addEventListener("visibilitychange", look);
 addEventListener("pagehide", rest);
 addEventListener("pageshow", (e) => { if (e.persisted) look(); });
-addEventListener("load", () => {
-	show();
-	if (!document.hidden) stream();
-	ask("instances").then((i) => { document.getElementById("version").textContent = safe(`${i.command} ${i.version}`); }).catch(() => {});
-});
+show();
+if (!document.hidden) stream();
+ask("instances").then((i) => { document.getElementById("version").textContent = safe(`${i.command} ${i.version}`); }).catch(() => {});

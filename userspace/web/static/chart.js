@@ -7,37 +7,64 @@ export const color = (i) => css(`--c${i % 6}`);
 
 const fade = (c) => c + "33"; // colours are #rrggbb
 
-const observed = new Map();
+// A chart is drawn once its width is known, which is that of an empty element at its top. Of a view that opens, the first two are drawn in the first frame and the rest one by
+// one after it; later ones at once.
+const charts = new Map(), later = [];
+let first = 2;
+
+export function fresh() {
+	first = 2;
+	later.length = 0;
+}
+
 const resizer = new ResizeObserver((list) => {
 	for (const { target, contentRect } of list) {
-		const plot = observed.get(target);
+		const chart = charts.get(target), width = Math.floor(contentRect.width);
 		if (!target.isConnected) { // not yet, or no longer
-			if (!target.shown) continue;
+			if (!chart.width) continue;
 			resizer.unobserve(target);
-			observed.delete(target);
-			plot?.destroy();
-			continue;
+			charts.delete(target);
+			chart.holder.plot?.destroy();
+		} else if (width > 20) {
+			const waits = chart.width > 0 && !chart.holder.plot;
+			chart.width = width;
+			if (chart.holder.plot) chart.holder.plot.setSize({ width, height: chart.holder.plot.height });
+			else if (!waits) draw(chart);
 		}
-		target.shown = true;
-		if (plot && contentRect.width > 20) plot.setSize({ width: Math.floor(contentRect.width), height: plot.height });
 	}
 });
 
-function make(options, data, label) {
-	const holder = h("div", { class: "chart", role: "img", "aria-label": label });
-	const plot = new window.uPlot({ width: 320, height: 220, padding: [12, 34, 0, 0], legend: { live: true }, ...options }, data, holder);
-	observed.set(holder, plot);
-	resizer.observe(holder);
-	holder.plot = plot;
+function draw(chart) {
+	if (first > 0) {
+		first--;
+		chart.build();
+	} else if (later.push(chart) === 1) requestAnimationFrame(() => setTimeout(rest));
+}
+
+function rest() {
+	const chart = later.shift();
+	if (chart?.holder.isConnected) chart.build();
+	if (later.length > 0) setTimeout(rest);
+	else first = Infinity;
+}
+
+function make(options, data, label, ready) {
+	const ruler = h("div", { class: "ruler" }), holder = h("div", { class: "chart", role: "img", "aria-label": label }, ruler), chart = { holder, width: 0 };
+	chart.build = () => {
+		holder.plot = new window.uPlot({ width: chart.width, height: 220, padding: [12, 34, 0, 0], legend: { live: true }, ...options }, data, holder);
+		ready?.(holder.plot);
+	};
+	charts.set(ruler, chart);
+	resizer.observe(ruler);
 	return holder;
 }
 
 // binary are steps of an axis of bytes.
 const binary = Array.from({ length: 48 }, (_, n) => 2 ** n);
 
-// decades labels 1, 2 and 5 of each power of ten if there is space for them, else the powers alone.
+// decades labels 1, 2 and 5 of each power of ten if there is space for them (50 pixels each), else the powers alone.
 const decades = (u, list) => {
-	const wide = Math.log10(u.scales.x.max / u.scales.x.min) > 2.5;
+	const wide = u.bbox.width / devicePixelRatio / Math.log10(u.scales.x.max / u.scales.x.min) < 165;
 	return list.map((v) => { const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9)); return lead === 1 || (!wide && (lead === 2 || lead === 5)) ? v : null; });
 };
 
@@ -52,6 +79,9 @@ const hours = () => ({ ...axis(undefined, 40), space: 70, values: (u, list) => {
 
 // last is the latest value while no cursor is over a chart.
 const last = (u, v, series, i) => (i === null || i === undefined ? u.data[series]?.findLast((x) => x !== null) : v);
+
+// least is the height of an axis whose values are all zero.
+const least = { ns: 1e6, "bit/s": 1e6, bytes: 1024 };
 
 const utc = (ts) => window.uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
 
@@ -70,12 +100,10 @@ export function overTime(rows, lines, { unit, zoomed, picked, label, range, live
 		data.push(rows.map((r) => r[l.value]));
 		series.push({ label: l.label, stroke: c, width: 2, spanGaps: false, dash: [[], [6, 3], [2, 3]][Math.floor(i / 2) % 3], points: { show: rows.length < 60, size: 4 }, value: (u, v, s, i) => human(last(u, v, s, i), unit) });
 	});
-	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || least[unit] || 1) * 1.05] } },
 		cursor: { drag: { x: true, y: false, setScale: false } },
 		hooks: { setSelect: [(u) => { if (u.select.width > 8) zoomed?.(u.posToVal(u.select.left, "x") * 1e3, u.posToVal(u.select.left + u.select.width, "x") * 1e3); u.setSelect({ width: 0, height: 0, left: 0, top: 0 }, false); }] } };
-	const holder = make(options, data, label);
-	if (picked) holder.plot.over.addEventListener("dblclick", () => { const i = holder.plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); });
-	return holder;
+	return make(options, data, label, picked && ((plot) => plot.over.addEventListener("dblclick", () => { const i = plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); })));
 }
 
 // cumulative draws the steps of a distribution on a logarithmic axis.

@@ -1,9 +1,11 @@
 // Numbers for people, by the units of a report.
 
+const grouped = new Intl.NumberFormat("en");
+
 const sig = (x, digits = 3) => {
 	if (x === 0) return "0";
 	const a = Math.abs(x);
-	if (a >= 100) return Math.round(x).toLocaleString("en");
+	if (a >= 100) return grouped.format(Math.round(x));
 	return String(Number(x.toPrecision(digits)));
 };
 

@@ -95,7 +95,7 @@ async function distribution(page, key, algorithm, d) {
 	const some = pick.length ? pick : names.slice(0, 3);
 	const bound = (n) => d.quantiles.find((q) => q.name === n).promise === "bound";
 	const fields = some.flatMap((n) => (bound(n) ? [n, n + "_at_least", n + "_at_most"] : [n, n + "_low", n + "_high"])).map((n) => `report.${d.name}.${n}`);
-	const [series, whole] = await Promise.all([page.ask("windows", { key, algorithm, fields: fields.join(","), ...span(page) }), page.ask("distributions", { key, algorithm, distribution: d.name, at: page.at })]);
+	const [series, whole] = await Promise.all([page.windows({ key, algorithm, ...span(page) }, fields), page.ask("distributions", { key, algorithm, distribution: d.name, at: page.at })]);
 	const lines = some.map((n, i) => ({ label: n, value: 2 + 3 * i, low: 3 + 3 * i, high: 4 + 3 * i }));
 	const title = d.title || words(d.name, d.unit);
 	return h("div", { class: "grid", "data-distribution": d.name }, h("section", { class: "panel" }, h("h3", {}, `${title}: percentiles over time`),
@@ -120,7 +120,7 @@ async function values(page, key, algorithm, list) {
 	if (!page.parameters.has("draw")) for (const v of worth(list)) chosen.add(v.name);
 	const shown = list.filter((v) => chosen.has(v.name) && drawable(v));
 	const fields = shown.flatMap((v) => { const [l, u] = v.promise === "bound" ? ["_at_least", "_at_most"] : ["_low", "_high"]; return [v.name, v.name + l, v.name + u]; }).map((n) => "report." + n);
-	const series = shown.length ? await page.ask("windows", { key, algorithm, fields: fields.join(","), ...span(page) }) : null;
+	const series = shown.length ? await page.windows({ key, algorithm, ...span(page) }, fields) : null;
 	const charts = shown.map((v, i) => h("section", { class: "panel", "data-value": v.name }, h("h3", {}, words(v.name, v.unit)), overTime(series.rows, [{ label: words(v.name, v.unit), value: 2 + 3 * i, low: 3 + 3 * i, high: 4 + 3 * i, color: i }],
 		{ unit: v.unit, zoomed: zoomed(page), picked: picked(page), ...axis(page), label: `${words(v.name, v.unit)} over time` })));
 	const toggle = (v) => () => { const next = new Set(chosen); if (!next.delete(v.name)) next.add(v.name); page.change({ draw: [...next].join(",") || "," }); };
@@ -135,7 +135,7 @@ async function drawn(page, key, algorithm, t) {
 	if (columns.length === 0 || label < 0) return [];
 	const rows = t.rows.slice(0, 4), fields = rows.flatMap((r) => columns.map((c) => `report.${t.name}[${r[label]}].${c.name}`)).filter((f) => !f.includes(","));
 	if (fields.length !== rows.length * columns.length || fields.length === 0) return [];
-	const series = await page.ask("windows", { key, algorithm, fields: fields.join(","), ...span(page) });
+	const series = await page.windows({ key, algorithm, ...span(page) }, fields);
 	return rows.map((r, i) => h("section", { class: "panel", "data-history": t.name }, h("h3", {}, `${words(t.name)}: ${r[label]}`), overTime(series.rows, columns.map((c, n) => ({ label: words(c.name, c.unit), value: 2 + i * columns.length + n })),
 		{ unit: columns[0].unit, zoomed: zoomed(page), picked: picked(page), ...axis(page), label: `${columns.map((c) => words(c.name)).join(", ")} of ${r[label]} over time` })));
 }
@@ -143,11 +143,12 @@ async function drawn(page, key, algorithm, t) {
 async function tables(page, key, algorithm, report) {
 	const out = [];
 	const find = page.parameters.get("find");
-	for (const t of report.tables) {
+	const histories = await Promise.all(report.tables.map((t) => drawn(page, key, algorithm, t)));
+	for (const [n, t] of report.tables.entries()) {
 		const state = page.state(algorithm + t.name);
 		state.find = find;
 		if (find && state.filter === undefined && t.rows.length > 5 && t.columns.some((c, i) => c.label && t.rows.some((r) => r[i] === find))) state.filter = find;
-		const lines = await drawn(page, key, algorithm, t);
+		const lines = histories[n];
 		if (lines.length) out.push(h("div", { class: "grid" }, ...lines));
 		if (t.rows.length > 0) out.push(bursts(t, report.window.start_ms, report.window.end_ms), table(t, state));
 	}
