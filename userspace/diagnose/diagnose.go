@@ -192,7 +192,7 @@ func (v *view) attacks() {
 		if len(r.Blames) > 0 {
 			because = r.Blames[0].Flow
 		}
-		v.add(finding.Scan, r.Subject, r, because, steps("who operates "+host+": a scanner of your own is harmless; otherwise the host is compromised", flowsOf(r, "each scanned host")))
+		v.add(finding.Scan, r.Subject, r, because, steps("who operates "+host+": a scanner of your own is harmless; otherwise the host is compromised", look(r)+" --algo precision --set precision.key=src+dst: whom it contacts most"))
 	}
 }
 
@@ -485,7 +485,7 @@ func (v *view) losses() {
 		holes = nil
 	}
 	if holes != nil {
-		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive on "+holes.Instance+": they were lost on the way to it", steps(counters, v.trace(common(holes, false).Name, holes), linksKnown))
+		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive at "+at(holes)+": they were lost on the way to it", steps(counters, v.trace(common(holes, false).Name, holes), linksKnown))
 	}
 	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
 		resent = nil // senders with many losses also repeat segments that arrived
@@ -494,7 +494,7 @@ func (v *view) losses() {
 		resent = nil
 	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
-		v.add(finding.LossAfter, common(resent, true), resent, "segments that left "+resent.Instance+" are sent again, and its own queue drops nothing", steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
+		v.add(finding.LossAfter, common(resent, true), resent, "segments that left "+at(resent)+" are sent again, and its own queue drops nothing", steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
 	}
 }
 

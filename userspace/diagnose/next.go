@@ -124,6 +124,14 @@ func (v *view) sources(host string) string {
 	return "; most packets to it are from " + strings.Join(names[:min(len(names), listed)], ", ")
 }
 
+// at names where a reading was taken.
+func at(r *finding.Reading) string {
+	if r.Command != "" {
+		return "the place of the capture"
+	}
+	return r.Instance
+}
+
 // flowsOf is the step that lists who sends to a host.
 func flowsOf(r *finding.Reading, host string) string {
 	return look(r) + " --algo precision --set precision.key=src+dst: the largest senders of packets to " + host

@@ -31,6 +31,7 @@ type Options struct {
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
 	Known       *names.Names // names in findings
+	Host        string       // of the interfaces, for people
 	JSON        bool
 	Seeded      bool         // the seed was asked for
 	Clock       report.Clock // of live windows
@@ -368,6 +369,9 @@ func (c *checker) lines(f finding.Finding) []string {
 	}
 	parts := f.Parts()
 	lines := report.Wrap(head+": "+parts[0], c.o.Style)
+	if !c.o.Captures && c.o.Host != "" {
+		parts[2] += ", on " + f.Interface + " of " + c.o.Host
+	}
 	for _, text := range parts[1:] {
 		lines = append(lines, c.inset(text, "  ")...)
 	}
