@@ -192,7 +192,7 @@ func (v *view) attacks() {
 		if len(r.Blames) > 0 {
 			because = r.Blames[0].Flow
 		}
-		v.add(finding.Scan, r.Subject, r, because, steps("who operates "+host+": a scanner of your own is harmless; otherwise the host is compromised", look(r)+" --algo precision --set precision.key=src+dst: whom it contacts most"))
+		v.add(finding.Scan, r.Subject, r, because, steps("who operates "+host+": a scanner of your own is harmless; otherwise the host is compromised", look(r)+" --algo precision --set precision.key=srcdst: whom it contacts most"))
 	}
 }
 

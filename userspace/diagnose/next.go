@@ -134,7 +134,7 @@ func at(r *finding.Reading) string {
 
 // flowsOf is the step that lists who sends to a host.
 func flowsOf(r *finding.Reading, host string) string {
-	return look(r) + " --algo precision --set precision.key=src+dst: the largest senders of packets to " + host
+	return look(r) + " --algo precision --set precision.key=srcdst: the largest senders of packets to " + host
 }
 
 // Counters of links.
