@@ -303,14 +303,6 @@ func (v *view) loses(network string) bool {
 	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return f.Kind == finding.LossAfter && f.Subject.Name == network })
 }
 
-func count(n float64, what string) string {
-	n = math.Round(n)
-	if n == 0 {
-		return "no " + what
-	}
-	return report.Human(n, report.Count) + " " + what + "s"
-}
-
 func (v *view) services() {
 	for _, s := range []struct {
 		slow, dead                finding.Kind
