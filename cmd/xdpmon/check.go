@@ -91,7 +91,8 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		case <-ctx.Done():
 		}
 	}()
-	found, err := check.Run(ctx, check.Options{Names: args, Captures: captures, Promises: o.parsed, Seeded: o.seed != 0, For: o.took, Window: o.window, Direction: o.direction.Value,
+	host, _ := os.Hostname() // only printed
+	found, err := check.Run(ctx, check.Options{Names: args, Host: host, Captures: captures, Promises: o.parsed, Seeded: o.seed != 0, For: o.took, Window: o.window, Direction: o.direction.Value,
 		JSON: o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout),
 		Config: func(algorithms, set []string, replay bool) (session.Config, error) {
 			return o.config(algorithms, set, replay)

@@ -60,7 +60,7 @@ func full(w *world) *staged {
 		also:   []want{{lossIsHere, here}},
 		hidden: true, capturedAlso: []want{{lossIsBefore, anything}, {networkSlow, anything}},
 		proof: func(f *facts) error {
-			return atLeast("use of the link", w.use(f), .9)
+			return errors.Join(atLeast("use of the link", w.use(f), .9), atMost("... before", w.usedBefore(f), .7), atLeast("packets that tc counts as dropped", float64(f.after.dropped-f.calm.dropped), 20))
 		},
 	}
 }
@@ -76,6 +76,15 @@ func (w *world) use(f *facts) float64 {
 		}
 	}
 	return float64(bytes) * 8 / last.Sub(from).Seconds() / w.options.Rate
+}
+
+// usedBefore is the same share until the onset.
+func (w *world) usedBefore(f *facts) float64 {
+	before := f.before(func(r row) bool { return w.options.Clients.Contains(r.src) || w.options.Clients6.Contains(r.src) })
+	if len(before) == 0 {
+		return 0
+	}
+	return float64(sum(before)) * 8 / before[len(before)-1].at.Sub(before[0].at).Seconds() / w.options.Rate
 }
 
 // standing: one upload fills a long queue and keeps it full.

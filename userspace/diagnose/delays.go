@@ -25,7 +25,7 @@ func (v *view) delays() {
 		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue
 		}
-		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and network delays are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
+		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and network delays are as usual: the servers take longer to answer", steps("load, disks and logs of "+r.Subject.Name+" since then: network and kernel answer as usual, so the service itself is slow", windowsOf(r)))
 	}
 }
 
@@ -41,7 +41,7 @@ func (v *view) shut() {
 			if found = true; narrowest == finding.Interface && r.Windows < surely && v.narrowerShut() {
 				continue // the next window shows whose they are
 			}
-			v.add(finding.SlowReceiver, r.Subject, r, "it closes its receive window: its application reads more slowly than data arrive", "load of "+r.Subject.Name+"; ss -tin on it: unread data (Recv-Q); "+history(r))
+			v.add(finding.SlowReceiver, r.Subject, r, "it closes its receive window: its application reads more slowly than data arrive", steps("ss -tmn on "+v.orAny(r.Subject.Name, r)+": a large Recv-Q is data that its program does not read", "load of that host: a program without a processor reads slowly", windowsOf(r)))
 		}
 		if found {
 			return
@@ -80,7 +80,7 @@ func (v *view) clients() {
 			continue // its network is late
 		}
 		v.add(finding.SlowReceiver, r.Subject, r, "its ACKs of data are late, those of other hosts of "+network(r.Subject.Name)+" are not: this host, its application, or its link",
-			"load of "+r.Subject.Name+"; ss -tin on it: unread data (Recv-Q); "+history(r))
+			steps("ss -tmn on "+v.orAny(r.Subject.Name, r)+": a large Recv-Q is data that its program does not read", "load of that host: a program without a processor reads slowly", windowsOf(r)))
 	}
 }
 
@@ -162,7 +162,7 @@ func (v *view) hosts(late []*finding.Reading) (networks []*finding.Reading) {
 		if r.Subject.Type != finding.Host || len(networks) >= several || v.few(network(r.Subject.Name), finding.HandshakeLate) == 0 && v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue
 		}
-		v.add(finding.SlowServer, r.Subject, r, "its SYN-ACKs are late, those of other servers of "+network(r.Subject.Name)+" are not: this server, or its link", "load of "+r.Subject.Name+", length of its accept queue (ss -ltn); "+history(r))
+		v.add(finding.SlowServer, r.Subject, r, "its SYN-ACKs are late, those of other servers of "+network(r.Subject.Name)+" are not: this server, or its link", steps("ss -ltn on "+r.Subject.Name+": Recv-Q as large as Send-Q is a full accept queue: the program accepts too slowly", "load of "+r.Subject.Name+": a busy kernel answers late", v.trace(r.Subject.Name, r), windowsOf(r)))
 	}
 	return networks
 }
@@ -180,14 +180,14 @@ func (v *view) slow(late []*finding.Reading, because string, also finding.Sympto
 	}
 	if s, ok := parent(late); ok {
 		worst := slices.MaxFunc(late, func(a, b *finding.Reading) int { return cmp.Compare(a.Times(), b.Times()) })
-		f := v.add(finding.SlowNetwork, s, worst, fmt.Sprintf("%d networks of it are late at once; %s", len(late), explain(worst.Subject.Name)), "mtr to a host of it; "+history(worst))
+		f := v.add(finding.SlowNetwork, s, worst, fmt.Sprintf("%d networks of it are late at once; %s", len(late), explain(worst.Subject.Name)), steps(v.trace(worst.Subject.Name, worst), windowsOf(worst)))
 		for _, r := range late {
 			f.Since = min(f.Since, r.Since)
 		}
 		return
 	}
 	for _, r := range late {
-		v.add(finding.SlowNetwork, r.Subject, r, explain(r.Subject.Name), "mtr to a host of it; "+history(r))
+		v.add(finding.SlowNetwork, r.Subject, r, explain(r.Subject.Name), steps(v.trace(r.Subject.Name, r), windowsOf(r)))
 	}
 }
 

@@ -141,7 +141,7 @@ func (v *view) broken(r *finding.Reading, text string) {
 	if subject != r.Subject {
 		because += "; worst: " + r.Subject.Name
 	}
-	v.add(finding.PromiseBroken, subject, r, because, "see the other findings for the cause; "+history(r))
+	v.add(finding.PromiseBroken, subject, r, because, steps("the other findings: they name the cause, if one is known", windowsOf(r)))
 }
 
 // hostOf is the address of a host or service.
@@ -172,15 +172,15 @@ func (v *view) attacks() {
 		if scanners[host] { // these are answers of the scanned hosts
 			continue
 		}
-		because := ""
+		because := "different sources are counted" + v.sources(host)
 		if o := opened[host]; o != nil {
-			because = fmt.Sprintf("connections to %s are opened and not completed: a SYN flood with spoofed sources, or from many hosts", o.Subject.Name)
+			because = fmt.Sprintf("connections to %s are opened and not completed: a SYN flood with spoofed sources, or from many hosts%s", o.Subject.Name, v.sources(host))
 		}
-		v.add(finding.FloodManySources, r.Subject, r, because, "block or rate-limit upstream of this host: sources are too many to list; SYN cookies for TCP")
+		v.add(finding.FloodManySources, r.Subject, r, because, steps("block or limit packets to "+host+" upstream: there are too many sources to list all", "sysctl net.ipv4.tcp_syncookies on "+host+": 1 or 2 keeps TCP services reachable in a SYN flood", flowsOf(r, host)))
 	}
 	for host, r := range opened {
 		if victims[host] == nil {
-			v.add(finding.Flood, r.Subject, r, "the connections are opened from few addresses", "precision names the flows (xdpmon attach --algo precision); block the sources, SYN cookies")
+			v.add(finding.Flood, r.Subject, r, "the connections are opened from few addresses"+v.sources(host), steps(flowsOf(r, host)+": block them", "sysctl net.ipv4.tcp_syncookies on "+host+": 1 or 2 keeps the service reachable in a SYN flood"))
 		}
 	}
 	for _, r := range v.active(finding.Scanning) {
@@ -192,7 +192,7 @@ func (v *view) attacks() {
 		if len(r.Blames) > 0 {
 			because = r.Blames[0].Flow
 		}
-		v.add(finding.Scan, r.Subject, r, because, "find out who operates "+host+": a scanner of your own, or a compromised host")
+		v.add(finding.Scan, r.Subject, r, because, steps("who operates "+host+": a scanner of your own is harmless; otherwise the host is compromised", look(r)+" --algo precision --set precision.key=srcdst: whom it contacts most"))
 	}
 }
 
@@ -209,18 +209,18 @@ func (v *view) silence() {
 		return // no answer at all: the next window shows whether the return path is not measured
 	}
 	for _, r := range v.active(finding.HandshakeRefused) {
-		v.unanswered(finding.Unanswered, finding.HandshakeVanished, r, "its other clients and servers answer as usual", "is it up, and does it listen? ping and curl a host of it from here; "+history(r))
+		v.unanswered(finding.Unanswered, finding.HandshakeVanished, r, "the others answer as usual")
 	}
 }
 
 // silent handles an instance on which no handshake is answered.
 func (v *view) silent(r *finding.Reading) {
 	if !v.carries(r.Instance) {
-		v.add(finding.Unanswered, iface(r.Instance), r, "no SYN-ACK arrives, and no connection carries data", "are the servers up, and is there a route back? "+history(r))
+		v.add(finding.Unanswered, iface(r.Instance), r, "no SYN-ACK arrives, and no connection carries data", steps("ping the servers from this host: without an answer they are down, or there is no route to them", "ip route get CLIENT on a server: the answers must return through "+r.Instance, windowsOf(r)))
 		return
 	}
 	f := v.add(finding.OneDirection, iface(r.Instance), r, "connections carry data, so their handshakes were answered on another path",
-		"also attach to the interface on which answers return, or use --direction both; delays and losses of this interface are not meaningful until then")
+		steps("ip route get CLIENT on a server: names the path on which the answers return", "run xdpmon also on the interface of that path, and with --direction both: until then delays and losses of "+r.Instance+" cannot be judged"))
 	f.Evidence = append(f.Evidence, "lean.ooo_examined")
 }
 
@@ -244,7 +244,7 @@ const explains = .1
 const surely = 4
 
 // unanswered adds findings of the subjects whose answers decreased; without any, of the interface.
-func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
+func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because string) {
 	var gone, all int
 	missing := r.Trials * (r.Expected.Value - r.Value.Value)
 	var worst []*finding.Reading
@@ -269,9 +269,10 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 	}
 	if gone == 0 || gone == all && all > 2 {
 		because := fmt.Sprintf("%d of %d servers and networks send fewer answers than usual", gone, all)
+		next := steps("ping and query the servers from this host: without an answer they are down, or the way to them is", windowsOf(r))
 		if gone == 0 {
 			because = "the servers that answered before still do: the unanswered requests go to others"
-			next = look(r) + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' lists the requested servers"
+			next = steps(look(r)+" --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack': lists the servers that are asked", windowsOf(r))
 		}
 		v.add(k, iface(r.Instance), r, because, next)
 		return
@@ -280,8 +281,11 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		return cmp.Or(cmp.Compare(b.Times(), a.Times()), cmp.Compare(a.Subject.Name, b.Subject.Name))
 	})
 	for _, g := range worst {
-		f := v.add(k, g.Subject, r, fmt.Sprintf("%s of it, usually %s a window; %s", count(g.Value.Value, "answer"), report.Human(math.Round(g.Expected.Value), report.Count), because), next)
+		f := v.add(k, g.Subject, r, fmt.Sprintf("of all requests on %s %s are answered, usually %s; %s", r.Instance, report.Human(r.Value.Value, report.Ratio), report.Human(r.Expected.Value, report.Ratio), because),
+			v.askAgain(k, g, r))
 		f.Since, f.Harm, f.Evidence = min(r.Since, g.Since), g.Times(), append(slices.Clone(r.Evidence), g.Evidence...)
+		f.What, f.Value, f.Expected = "answers in a window", g.Value, g.Expected
+		f.Value.Unit, f.Expected.Unit = report.Count, report.Count
 	}
 }
 
@@ -299,14 +303,6 @@ func (v *view) loses(network string) bool {
 	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return f.Kind == finding.LossAfter && f.Subject.Name == network })
 }
 
-func count(n float64, what string) string {
-	n = math.Round(n)
-	if n == 0 {
-		return "no " + what
-	}
-	return report.Human(n, report.Count) + " " + what + "s"
-}
-
 func (v *view) services() {
 	for _, s := range []struct {
 		slow, dead                finding.Kind
@@ -320,14 +316,14 @@ func (v *view) services() {
 			if v.apart(finding.NoResponse) {
 				continue // answers take another path
 			}
-			v.unanswered(s.dead, s.vanished, r, "clients that query it for "+s.whatIsAsked+" wait", "is it up? query it from here, and compare with another server")
+			v.unanswered(s.dead, s.vanished, r, "clients that query it for "+s.whatIsAsked+" wait")
 		}
 		for _, r := range v.late(s.late) {
 			because := "the server or its upstream is slow"
 			if v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 				because = "handshakes with its network are also late: possibly the network"
 			}
-			v.add(s.slow, r.Subject, r, because, s.looked+r.Subject.Name+"; "+history(r))
+			v.add(s.slow, r.Subject, r, because, steps(s.looked+hostOf(r.Subject)+" from this host: fast now means that only some questions are slow; slow means the server or the way to it", v.trace(hostOf(r.Subject), r), windowsOf(r)))
 		}
 	}
 }
@@ -341,14 +337,14 @@ const (
 
 func (v *view) queues() {
 	for _, r := range v.active(finding.SliceFull) {
-		v.add(finding.LinkFull, r.Subject, r, topUsers(r.Blames), "more capacity for the slice, or fewer users; docs/ahab.md")
+		v.add(finding.LinkFull, r.Subject, r, topUsers(r.Blames), steps("more capacity for the slice, or fewer users in it: docs/ahab.md", windowsOf(r)))
 	}
 	for _, r := range v.active(finding.SliceUnfair) {
 		s := r.Subject
 		if len(r.Blames) > 0 {
 			s = finding.Subject{Type: finding.Flow, Name: r.Blames[0].Flow}
 		}
-		v.add(finding.UnfairUser, s, r, "of "+r.Subject.Name+topUsers(r.Blames), "ahab limits users to fair shares where it acts (ahab.dry-run=false)")
+		v.add(finding.UnfairUser, s, r, "of "+r.Subject.Name+topUsers(r.Blames), steps("ahab.dry-run=false: limits users to fair shares", windowsOf(r)))
 	}
 	if v.has(finding.Flood, finding.FloodManySources) {
 		return
@@ -366,9 +362,9 @@ func (v *view) queues() {
 		case v.has(finding.UnfairUser): // the user that fills the queue causes the drops
 		case standing[r.Instance] && r.Value.Value < dropsToo: // that finding's sentence includes the drops
 		case standing[r.Instance]:
-			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: more traffic arrives than the link carries", "tc -s qdisc show dev "+r.Instance+"; a faster link, or fair shares (ahab, fq_codel, cake)")
+			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: more traffic arrives than the link carries", steps(queueCounters(r), shaped(r.Instance)))
 		case !v.queueApart(r.Instance): // otherwise the next window shows who fills the queue
-			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is short: packets are dropped before they wait long", "tc -s qdisc show dev "+r.Instance+"; a longer queue or a faster link")
+			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is short: packets are dropped before they wait long", steps(queueCounters(r), "a longer queue (tc qdisc change … limit), or a faster link: the drops end"))
 		}
 	}
 }
@@ -378,7 +374,7 @@ func (v *view) stands(r *finding.Reading) {
 	drops := v.dropped(r.Instance)
 	if s, share := dominating(r.Blames); share >= most {
 		f := v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
-			"limit or mark it (conquest.action=ecn, ahab); it delays others")
+			steps("ss -tinp on "+hostOf(finding.Subject{Name: senderOf(s)})+": names the program that sends", shaped(r.Instance)+": others are no longer delayed by it", windowsOf(r)))
 		f.Lead = queueLead(r)
 		return
 	}
@@ -387,7 +383,7 @@ func (v *view) stands(r *finding.Reading) {
 		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
 		because = "most packets wait, and no flow or host has half of the queue"
 	}
-	f := v.add(k, subject, r, because+drops, look(r)+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
+	f := v.add(k, subject, r, because+largest(r.Blames)+drops, steps(look(r)+" --algo conquest,precision: all flows in the queue, and their shares", shaped(r.Instance)))
 	f.Lead = queueLead(r)
 }
 
@@ -477,11 +473,11 @@ func (v *view) losses() {
 			because = "senders take it for loss and retransmit, although almost nothing is missing"
 			resent = nil
 		}
-		v.add(finding.Reordering, s, reordered, because, "parallel paths (ECMP by packet, link aggregation, a policer with several queues) on the way from there")
+		v.add(finding.Reordering, s, reordered, because, steps("parallel paths on the way from there (ECMP by packet, link aggregation, several queues): one that sends packets of a flow on different paths reorders them", v.trace(s.Name, reordered)))
 		holes = nil
 	}
 	if holes != nil {
-		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive: they were lost on the way to this host", "errors and drops of the links from there to here (ethtool -S, the switches' counters)"+suspects)
+		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive at "+at(holes)+": they were lost on the way to it", steps(counters, v.trace(common(holes, false).Name, holes), linksKnown))
 	}
 	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
 		resent = nil // senders with many losses also repeat segments that arrived
@@ -490,7 +486,7 @@ func (v *view) losses() {
 		resent = nil
 	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
-		v.add(finding.LossAfter, common(resent, true), resent, "segments that left this host are retransmitted, and its own queue drops nothing", "errors and drops of the links from here to there"+suspects)
+		v.add(finding.LossAfter, common(resent, true), resent, "segments that left "+at(resent)+" are sent again, and its own queue drops nothing", steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
 	}
 }
 
@@ -519,8 +515,6 @@ func (v *view) value(s finding.Symptom) (most float64) {
 	}
 	return most
 }
-
-const suspects = "; with many hosts: paths: in the coordinator's file names suspect links"
 
 func (v *view) worst(s finding.Symptom) (worst *finding.Reading) {
 	for _, r := range v.active(s) {
@@ -589,7 +583,7 @@ func (v *view) networks() {
 		}
 		named = append(named, p)
 		part := narrowest(heavy, r, p)
-		f := v.add(finding.HeavyNetwork, part.Subject, part, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst shows what they send to")
+		f := v.add(finding.HeavyNetwork, part.Subject, part, "no single host or flow of it is heavy", steps(look(r)+" --algo precision --set precision.key=dst: the destinations with most packets", windowsOf(r)))
 		f.Lead = finding.KeyOf(&r.Measure) // whatever part of it has most
 	}
 }

@@ -25,6 +25,8 @@ type Engine struct {
 	sources map[string]bool            // of this round
 	known   map[string]*source         // of all rounds
 	end     int64                      // of the latest window
+	held    []Window                   // of later rounds, in the order of their arrival
+	partial int                        // rounds that were closed without a window, after waiting for it
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
@@ -90,16 +92,18 @@ func Apply(l report.Line) Window {
 }
 
 // Line adds a window of an algorithm and returns the findings that started or ended. A round is diagnosed when all algorithms have
-// delivered their window, or one has delivered its next.
+// delivered their window. Windows of the next round wait for a late one of this round (Engine.admit).
 func (e *Engine) Line(l report.Line) []finding.Finding { return e.Take(Apply(l)) }
 
 // Take is Line for the result of Apply.
 func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.sources[w.Source] {
-		changed = e.close()
-	}
+	return e.admit(w)
+}
+
+// add puts a window into the round, and diagnoses the round if no window is missing.
+func (e *Engine) add(w Window) []finding.Finding {
 	e.sources[w.Source] = true
 	e.end = max(e.end, w.End+e.offset)
 	e.due(w)
@@ -110,9 +114,9 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
 	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
 	if e.done > 0 && len(e.lacking()) == 0 {
-		changed = append(changed, e.close()...)
+		return e.close()
 	}
-	return changed
+	return nil
 }
 
 // due records when a source's next window is due.
@@ -131,10 +135,7 @@ const patience = 1.5
 
 // lacking are the sources whose next window ends with this round, so that it has to wait for them. Longer windows are not in every round.
 func (e *Engine) lacking() (names []string) {
-	shortest := int64(math.MaxInt64)
-	for _, s := range e.known {
-		shortest = min(shortest, s.length)
-	}
+	shortest := e.shortest()
 	for name, s := range e.known {
 		if !e.sources[name] && float64(s.end+s.length-e.end) < patience*float64(shortest) {
 			names = append(names, name)
@@ -143,14 +144,24 @@ func (e *Engine) lacking() (names []string) {
 	return names
 }
 
-// Flush diagnoses the last round without waiting for further windows, at the end of a run.
-func (e *Engine) Flush() []finding.Finding {
+// shortest is the shortest window length of the known sources, ns.
+func (e *Engine) shortest() int64 {
+	shortest := int64(math.MaxInt64)
+	for _, s := range e.known {
+		shortest = min(shortest, s.length)
+	}
+	return shortest
+}
+
+// Flush diagnoses the last rounds without waiting for further windows, at the end of a run.
+func (e *Engine) Flush() (changed []finding.Finding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.sources) == 0 {
-		return nil
+	for len(e.sources) > 0 {
+		changed = append(changed, e.close()...)
+		changed = append(changed, e.release()...)
 	}
-	return e.close()
+	return changed
 }
 
 // missedRounds is the number of consecutive rounds without a source after which it is taken as ended.
@@ -301,6 +312,9 @@ func (e *Engine) Unable() (list []string) {
 		if n := e.unable[text]; 2*n >= e.done {
 			list = append(list, fmt.Sprintf("%s (%d of %d windows)", text, n, e.done))
 		}
+	}
+	if e.partial > 0 {
+		list = append(list, fmt.Sprintf("%d of %d windows lack the part of an algorithm that was read too late: no finding starts or ends in them", e.partial, e.done))
 	}
 	return list
 }

@@ -57,7 +57,7 @@ func Windowed(l report.Line) []Measure {
 	shut := New(l, NotInside, Subject{Interface, l.Place()}, Share(float64(l.Packets.Reasons["no_transport"]), float64(l.Packets.Seen)),
 		"share of packets of which only the addresses are read", "packets.unparsed.no_transport")
 	shut.Trials, shut.Delta, shut.Factor, shut.Weak = float64(l.Packets.Seen), moreNotInside, timesNotInside, unread.Weak
-	shut.Next = "xdpmon attach " + l.Place() + " --algo precision --set precision.key=src+dst names their ends; --decap looks into VXLAN, GENEVE, GRE, IPIP and 6in4"
+	shut.Next = "xdpmon attach " + l.Place() + " --algo precision --set precision.key=srcdst names their ends; --decap looks into VXLAN, GENEVE, GRE, IPIP and 6in4"
 	return []Measure{late, unread, shut}
 }
 

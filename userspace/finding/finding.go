@@ -206,9 +206,9 @@ var headlines = map[Kind]string{
 	SlowServer:       "Slow servers at %s",
 	SlowReceiver:     "%s takes data slowly",
 	Unanswered:       "%s does not answer",
-	LossBefore:       "Packets from %s are lost before they arrive here",
+	LossBefore:       "Packets from %s are lost before they reach HERE",
 	LossInQueue:      "The queue of %s drops packets",
-	LossAfter:        "Packets to %s are lost after they leave here",
+	LossAfter:        "Packets to %s are lost after they leave HERE",
 	Reordering:       "Packets from %s arrive out of order",
 	QueueDelay:       "Packets wait in the queue of %s",
 	UnfairUser:       "One flow fills the queue: %s",
@@ -222,7 +222,7 @@ var headlines = map[Kind]string{
 	NTPUnanswered:    "Time server %s does not answer",
 	HeavyNetwork:     "%s sends far more than usual, spread over many small hosts",
 	PromiseBroken:    "The promise for %s is broken",
-	TableTooSmall:    "%s is too small for this traffic",
+	TableTooSmall:    "The table of %s is too small for this traffic",
 	WindowsLate:      "Windows on %s end late",
 	Unparsed:         "Packets on %s cannot be read",
 	OneDirection:     "Only one direction passes %s",
@@ -238,9 +238,30 @@ var wide = map[Kind]string{
 	NTPUnanswered: "On %s NTP questions are not answered",
 	DNSSlow:       "On %s DNS answers are slow",
 	NTPSlow:       "On %s NTP answers are slow",
-	LossBefore:    "Packets that arrive on %s were lost on the way",
-	LossAfter:     "Packets that leave %s are lost after it",
+	LossBefore:    "Packets are lost before they reach %s",
+	LossAfter:     "Packets are lost after they leave %s",
 	Reordering:    "Packets arrive out of order on %s",
+}
+
+// partly are the headlines of an interface on which a part of the requests is answered: the words agree with the number.
+var partly = map[Kind]string{
+	Unanswered:    "On %s only %s of the connection requests (SYN) are answered",
+	DNSUnanswered: "On %s only %s of the DNS questions are answered",
+	NTPUnanswered: "On %s only %s of the NTP questions are answered",
+}
+
+// noneAnswered is the share of answers below which there are none.
+const noneAnswered = .005
+
+// place names where the packets were seen.
+func (f *Finding) place() string {
+	switch {
+	case len(f.Hosts) > 0 || f.Interface == "":
+		return "the hosts that see it"
+	case strings.ContainsAny(f.Interface, "/.") && !strings.Contains(f.Interface, ":"):
+		return "the place of the capture " + f.Interface
+	}
+	return f.Interface
 }
 
 // Headline names kind and subject: "Slow network at 10.2.0.0/16".
@@ -249,9 +270,14 @@ func (f *Finding) Headline() string {
 	if n := f.nameOf(subject); n != "" {
 		subject += " (" + n + ")"
 	}
-	text := fmt.Sprintf(headlines[f.Kind], subject)
+	text := fmt.Sprintf(strings.Replace(headlines[f.Kind], "HERE", f.place(), 1), subject)
 	if words, ok := wide[f.Kind]; ok && f.Subject.Type == Interface {
 		text = fmt.Sprintf(words, subject)
+	}
+	if words, ok := partly[f.Kind]; ok && f.Value.Unit == report.Ratio && f.Value.Value >= noneAnswered && f.Subject.Type == Interface {
+		text = fmt.Sprintf(words, subject, report.Human(f.Value.Value, report.Ratio))
+	} else if ok && f.Value.Unit == report.Count && f.Value.Value >= 1 {
+		text = strings.Replace(text, "does not answer", "answers fewer requests", 1)
 	}
 	if f.Subject.Type == Host && f.Kind == SlowServer {
 		text = "Slow server " + subject
@@ -288,26 +314,50 @@ func (f *Finding) others() string {
 
 // Sentence is the finding for people: what, where, how much against what, since when, why, and what next.
 func (f *Finding) Sentence() string {
-	parts := []string{f.amount(), f.when()}
-	if f.Because != "" {
-		parts = append(parts, f.Because)
-	}
-	if len(f.Links) > 0 {
-		parts = append(parts, "suspect links: "+strings.Join(f.Links, ", "))
-	}
-	if names := f.others(); names != "" {
-		parts = append(parts, names)
-	}
-	text := f.Headline() + ": " + strings.Join(parts, "; ") + "."
+	parts := f.Parts()
+	text := parts[0] + ": " + strings.Join(parts[1:], "; ") + "."
 	if f.Next != "" {
 		text += " Next: " + f.Next
 	}
 	return text
 }
 
-// amount is "median delay 420 ms (380 .. 470), usually 38 ms".
+// Steps takes the numbered steps of Next apart, each with its number.
+func (f *Finding) Steps() (list []string) {
+	rest := f.Next
+	for n := 2; ; n++ {
+		step, more, found := strings.Cut(rest, fmt.Sprintf("; %d. ", n))
+		if step != "" {
+			list = append(list, step)
+		}
+		if !found {
+			return list
+		}
+		rest = fmt.Sprintf("%d. %s", n, more)
+	}
+}
+
+// Parts are the lines of a finding for people: the headline, then what was measured, since when, and why.
+func (f *Finding) Parts() []string {
+	list := []string{f.Headline(), f.amount(), f.when()}
+	for _, text := range []string{f.Because, f.links(), f.others()} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func (f *Finding) links() string {
+	if len(f.Links) == 0 {
+		return ""
+	}
+	return "suspect links: " + strings.Join(f.Links, ", ")
+}
+
+// amount is "median delay: 420 ms (380 .. 470), usually 38 ms".
 func (f *Finding) amount() string {
-	text := f.What + " " + f.Value.String()
+	text := f.What + ": " + f.Value.String()
 	if f.What == "" {
 		text = f.Value.String()
 	}

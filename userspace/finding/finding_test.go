@@ -237,7 +237,7 @@ func TestForm(t *testing.T) {
 	f := Finding{ID: "a", State: Begins, Kind: SlowNetwork, Severity: Warning, Subject: Subject{Prefix, "10.2.0.0/16"}, Interface: "eth0", Since: unix2000 + 3*3600e9 + 12*60e9, Windows: 2,
 		Value: Estimate{420e6, 380e6, 470e6, report.Nanosecond}, Expected: Expected{Estimate{38e6, 35e6, 42e6, report.Nanosecond}, FromBaseline}, What: "median delay from SYN to SYN-ACK",
 		Because: "SYN-ACKs are late", Next: "mtr", Evidence: []string{"fridge.groups.p50_ns"}, Harm: 11}
-	want := "Slow network at 10.2.0.0/16: median delay from SYN to SYN-ACK 420 ms (380 .. 470), usually 38.0 ms (up to 42.0 ms); since 2000-01-01 03:12:00 UTC; SYN-ACKs are late. Next: mtr"
+	want := "Slow network at 10.2.0.0/16: median delay from SYN to SYN-ACK: 420 ms (380 .. 470), usually 38.0 ms (up to 42.0 ms); since 2000-01-01 03:12:00 UTC; SYN-ACKs are late. Next: mtr"
 	if got := f.Sentence(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

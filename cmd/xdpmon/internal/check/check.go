@@ -2,6 +2,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type Options struct {
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
 	Known       *names.Names // names in findings
+	Host        string       // of the interfaces, for people
 	JSON        bool
 	Seeded      bool         // the seed was asked for
 	Clock       report.Clock // of live windows
@@ -365,7 +367,37 @@ func (c *checker) lines(f finding.Finding) []string {
 	if f.State == finding.Ends {
 		head += ", over"
 	}
-	return append(report.Wrap(head+": "+f.Sentence(), c.o.Style), "")
+	parts := f.Parts()
+	lines := report.Wrap(head+": "+parts[0], c.o.Style)
+	if !c.o.Captures && c.o.Host != "" {
+		parts[2] += ", on " + f.Interface + " of " + c.o.Host
+	}
+	for _, text := range parts[1:] {
+		lines = append(lines, c.inset(text, "  ")...)
+	}
+	for _, step := range f.Steps() {
+		lines = append(lines, c.inset(step, "  ", "     ")...)
+	}
+	return append(lines, "")
+}
+
+// inset wraps a text with an indent of its first line, and another one of those that follow.
+func (c *checker) inset(text, first string, others ...string) []string {
+	next := first
+	if len(others) > 0 {
+		next = others[0]
+	}
+	style := c.o.Style
+	style.Width = cmp.Or(style.Width, 80) - len(next)
+	lines := report.Wrap(text, style)
+	for i := range lines {
+		if i == 0 {
+			lines[i] = first + lines[i]
+		} else {
+			lines[i] = next + lines[i]
+		}
+	}
+	return lines
 }
 
 // conclude writes the findings, the gravest first, and the questions that could not be answered.
