@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -301,14 +300,6 @@ func gave(g, r *finding.Reading) bool {
 // loses reports whether packets to a network are lost, which includes handshakes.
 func (v *view) loses(network string) bool {
 	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return f.Kind == finding.LossAfter && f.Subject.Name == network })
-}
-
-func count(n float64, what string) string {
-	n = math.Round(n)
-	if n == 0 {
-		return "no " + what
-	}
-	return report.Human(n, report.Count) + " " + what + "s"
 }
 
 func (v *view) services() {
