@@ -16,7 +16,8 @@ const (
 	// sameEnd is how much later than the others of its round a window ends at most, in shortest windows. One that ends later is of the next round: its
 	// source has none for this one, because it was not read in time and its next window was longer. Without this bound a round would contain the
 	// next window of that source, and would wait for it, from then on.
-	sameEnd = .5
+	// Less would close rounds without windows that are only read late by a part of their length.
+	sameEnd = .8
 )
 
 // admit adds a window to its round. On a busy machine a source may deliver its next window before another has delivered the present one: the
@@ -50,11 +51,11 @@ func (e *Engine) early(source string) bool {
 
 // skipped reports whether a window is of a later round: its source has none for the present one.
 func (e *Engine) skipped(w Window) bool {
-	most := sameEnd * float64(e.shortest())
-	if len(e.held) > 0 && float64(e.held[0].End-w.End) < most {
+	length := float64(e.shortest())
+	if len(e.held) > 0 && float64(e.held[0].End-w.End) < (1-sameEnd)*length {
 		return true
 	}
-	return float64(w.End+e.offset-e.end) > most && slices.Contains(e.lacking(), w.Source)
+	return float64(w.End+e.offset-e.end) > sameEnd*length && slices.Contains(e.lacking(), w.Source)
 }
 
 // giveUp closes the present round without the windows that it lacks, and adds those that were held for it.
