@@ -104,7 +104,7 @@ func run(env Env, o *options, args []string) error {
 		return replay(ctx, cancel, env, o, screen)
 	}
 	var err error
-	if screen.Target, err = target(ctx, o, args); err != nil {
+	if screen.Target, err = target(ctx, o, args, env.Stderr.(io.Writer)); err != nil {
 		return err
 	}
 	return show(ctx, env, o.plain, screen)
@@ -145,12 +145,12 @@ func show(ctx context.Context, env Env, plain bool, o top.Options) error {
 }
 
 // target is the API to read; one request is made first, so that a wrong address is reported before the screen opens.
-func target(ctx context.Context, o *options, args []string) (t client.Target, err error) {
+func target(ctx context.Context, o *options, args []string, notices io.Writer) (t client.Target, err error) {
 	if len(args) > 0 {
 		if t, err = client.Remote(args[0], o.access); err != nil {
 			return t, cli.UsageError("top %w", err)
 		}
-		if err := try(ctx, t); err != nil {
+		if err := try(ctx, t, notices); err != nil {
 			return t, fmt.Errorf("top: %w", err)
 		}
 		return t, nil
@@ -162,7 +162,7 @@ func target(ctx context.Context, o *options, args []string) (t client.Target, er
 	var errs []string
 	for _, path := range sockets {
 		t = client.Socket(path)
-		err := try(ctx, t)
+		err := try(ctx, t, notices)
 		if err == nil {
 			return t, nil
 		}
@@ -187,10 +187,21 @@ func sockets(path string) ([]string, error) {
 	return []string{cfg.Socket}, nil
 }
 
-func try(ctx context.Context, t client.Target) error {
+// slow is how long an answer may take before it is said what is waited for.
+const slow = time.Second
+
+func try(ctx context.Context, t client.Target, notices io.Writer) error {
 	c := client.New(t)
 	defer c.Close()
+	late := time.AfterFunc(slow, func() { fmt.Fprintf(notices, "xdpmon: waiting for the first answer of %s (Ctrl-C ends)\n", t.Name) })
 	_, err := c.Instances(ctx)
+	late.Stop()
+	if ctx.Err() != nil {
+		return fmt.Errorf("ended before %s answered", t.Name)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%s accepts connections and does not answer: is its process stopped or overloaded? (%w)", t.Name, err)
+	}
 	if err != nil {
 		return fmt.Errorf("no API at %s: %w", t.Name, err)
 	}
