@@ -49,10 +49,10 @@ func TestHolesFrom(t *testing.T) {
 		rows     []row
 		want     string
 	}{
-		"one network":    {10000, []row{{"10.1.1.1", 30 * segmentBytes, 28 * segmentBytes}, {"10.1.1.2", 10 * segmentBytes, 9 * segmentBytes}, {"10.1.2.1", segmentBytes, segmentBytes}}, "10.1.1.0/24 .0040 apart"},
-		"few":            {10000, []row{{"10.1.1.1", 12 * segmentBytes, 12 * segmentBytes}}, "10.1.1.0/24 .0012 within"},
-		"not certain":    {10000, []row{{"10.1.1.1", 40 * segmentBytes, 2 * segmentBytes}}, "10.1.1.0/24 .0040 within"},
-		"two":            {10000, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}, {"2001:db8:1::1", 25 * segmentBytes, 25 * segmentBytes}}, "10.1.1.0/24 .0030 apart, 2001:db8:1::/48 .0025 apart"},
+		"one network":    {10000, []row{{"10.1.1.1", 30 * segmentBytes, 28 * segmentBytes}, {"10.1.1.2", 10 * segmentBytes, 9 * segmentBytes}, {"10.1.2.1", segmentBytes, segmentBytes}}, "10.1.1.0/24 0.0040 apart=true"},
+		"few":            {10000, []row{{"10.1.1.1", 12 * segmentBytes, 12 * segmentBytes}}, "10.1.1.0/24 0.0012 apart=false"},
+		"not certain":    {10000, []row{{"10.1.1.1", 40 * segmentBytes, 2 * segmentBytes}}, "10.1.1.0/24 0.0040 apart=false"},
+		"two":            {10000, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}, {"2001:db8:1::1", 25 * segmentBytes, 25 * segmentBytes}}, "10.1.1.0/24 0.0030 apart=true, 2001:db8:1::/48 0.0025 apart=true"},
 		"short window":   {150, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}}, ""},
 		"of many others": {100000, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}}, ""},
 		"no bounds":      {10000, []row{{"10.1.1.1", 30 * segmentBytes, math.NaN()}}, ""},
@@ -68,11 +68,8 @@ func TestHolesFrom(t *testing.T) {
 			if m.Symptom != finding.HolesFrom {
 				continue
 			}
-			where := "within"
-			if _, apart, _ := usual.Compare(&m); apart {
-				where = "apart"
-			}
-			got = append(got, fmt.Sprintf("%s %s %s", m.Subject.Name, strings.TrimPrefix(fmt.Sprintf("%.4f", m.Value.Value), "0"), where))
+			_, apart, _ := usual.Compare(&m)
+			got = append(got, fmt.Sprintf("%s %.4f apart=%t", m.Subject.Name, m.Value.Value, apart))
 		}
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
