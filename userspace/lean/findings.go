@@ -85,7 +85,7 @@ func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
 	if !(examined >= fewestSegments) {
 		return nil
 	}
-	networks := map[netip.Prefix]*from{}
+	networks := map[netip.Prefix]from{}
 	finding.Rows(l.Report, "loss", func(r finding.Row) {
 		a, err := netip.ParseAddr(r.Text("src"))
 		bytes, low := r.Num("lost"), r.Num("lost_at_least")
@@ -93,12 +93,10 @@ func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
 			return
 		}
 		p := finding.NetworkOf(a)
-		if networks[p] == nil {
-			networks[p] = &from{}
-		}
 		n := networks[p]
 		n.segments, n.low = n.segments+bytes/segmentBytes, n.low+min(low, bytes)/segmentBytes
 		n.blames = append(n.blames, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: bytes})
+		networks[p] = n
 	})
 	for _, p := range slices.SortedFunc(maps.Keys(networks), netip.Prefix.Compare) {
 		n := networks[p]
@@ -106,9 +104,8 @@ func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
 			continue
 		}
 		value := finding.Share(n.segments, examined)
-		value.Low = finding.Share(n.low, examined).Low
-		if n.segments < fewestFrom {
-			value.Low = 0
+		if value.Low = 0; n.segments >= fewestFrom {
+			value.Low = finding.Share(n.low, examined).Low
 		}
 		m := finding.New(l, finding.HolesFrom, finding.Subject{Type: finding.Prefix, Name: p.String()}, value, "share of all segments on "+l.Place()+" that are missing and were sent from there",
 			"lean.loss", "lean.loss_examined")
