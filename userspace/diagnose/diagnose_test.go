@@ -305,3 +305,26 @@ func TestQueueIsOneFinding(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// The networks of a flood of small flows are named by hhh where the table of large flows has no sender to the host.
+func TestFloodNamesNetworks(t *testing.T) {
+	flood := reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000)
+	share := reading(finding.PrefixShare, prefix("203.0.113.0/24"), .4, .01)
+	large := blamed(usual(reading(finding.FlowShare, eth0, .1, .1)), finding.Blame{Source: "198.51.100.7", Destination: "10.2.2.2", Part: 500})
+	for _, c := range []struct {
+		readings []finding.Reading
+		want     string
+		named    bool
+	}{
+		{[]finding.Reading{flood, share}, "203.0.113.0/24 40.0 % of all packets", true},
+		{[]finding.Reading{flood, reading(finding.PrefixShare, prefix("10.2.2.0/24"), .4, .01)}, "networks", false},
+		{[]finding.Reading{flood, usual(share)}, "203.0.113.0/24", false},
+		{[]finding.Reading{flood, share, large}, "203.0.113.0/24", false},
+		{[]finding.Reading{flood, share, large}, "most packets to it are from 198.51.100.7", true},
+	} {
+		text := Diagnose(c.readings)[0].Because
+		if strings.Contains(text, c.want) != c.named {
+			t.Errorf("%q, named %q: want %t", text, c.want, c.named)
+		}
+	}
+}
