@@ -460,7 +460,7 @@ func topUsers(blames []finding.Blame) string {
 func (v *view) losses() {
 	queue := v.has(finding.LossInQueue, finding.LinkFull, finding.UnfairUser, finding.QueueDelay, finding.Flood, finding.FloodManySources)
 	reordered := v.worst(finding.OutOfOrder)
-	holes, resent := v.worst(finding.Holes), v.worst(finding.Resent)
+	holes, resent := cmp.Or(v.worst(finding.Holes), v.holesFrom()), v.worst(finding.Resent)
 	again := v.value(finding.Resent)
 	if reordered != nil && (queue || again > reordered.Value.Value) {
 		reordered = nil // retransmissions are out of order
@@ -487,6 +487,21 @@ func (v *view) losses() {
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
 		v.add(finding.LossAfter, common(resent, true), resent, "segments that left "+at(resent)+" are sent again, and its own queue drops nothing", steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
 	}
+}
+
+// holesFrom is the network from which most of the missing segments are, where the share of its interface has not changed enough to show it.
+func (v *view) holesFrom() (worst *finding.Reading) {
+	for _, r := range v.active(finding.HolesFrom) {
+		if (!r.Apart || v.most(r)) && (worst == nil || r.Value.Low > worst.Value.Low) {
+			worst = r
+		}
+	}
+	return worst
+}
+
+// most reports whether most of what is missing on a network's interface is missing from this network.
+func (v *view) most(r *finding.Reading) bool {
+	return slices.ContainsFunc(v.by[finding.Holes], func(all *finding.Reading) bool { return all.Instance == r.Instance && common(all, false) == r.Subject })
 }
 
 // overtaken reports whether retransmissions to a place are spurious: its delay has just risen above the senders' timeout.
@@ -529,6 +544,9 @@ const dominant = .6
 
 // common is the network with most of a measure; the interface if there is none.
 func common(r *finding.Reading, destination bool) finding.Subject {
+	if r.Subject.Type == finding.Prefix {
+		return r.Subject
+	}
 	parts, sum := map[string]float64{}, 0.
 	for _, b := range r.Blames {
 		address := b.Source
@@ -557,12 +575,7 @@ func network(text string) string {
 	if err != nil {
 		return ""
 	}
-	bits := 48
-	if a.Is4() {
-		bits = 24
-	}
-	p, _ := a.Prefix(bits)
-	return p.String()
+	return finding.NetworkOf(a).String()
 }
 
 // networks handles networks of many small hosts.

@@ -76,6 +76,9 @@ func TestDiagnose(t *testing.T) {
 			reading(finding.HandshakeLate, prefix("10.2.7.0/24"), 90, 20)}, "slow-network 10.2.0.0/21"},
 		"thinks":                  {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 900, 40), usual(reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 20, 20))}, "slow-server 10.2.3.4"},
 		"loss before":             {[]finding.Reading{blamed(reading(finding.Holes, eth0, .03, 0), lossy...), reading(finding.DurationLong, host("10.2.2.2"), 900, 40)}, "loss-before 10.1.1.0/24"},
+		"loss of one among many":  {[]finding.Reading{blamed(usual(reading(finding.Holes, eth0, .004, .001)), lossy...), blamed(reading(finding.HolesFrom, prefix("10.1.1.0/24"), .0035, .0005), lossy[:1]...)}, "loss-before 10.1.1.0/24"},
+		"loss of others, too":     {[]finding.Reading{blamed(usual(reading(finding.Holes, eth0, .004, .001)), lossy...), blamed(reading(finding.HolesFrom, prefix("10.3.1.0/24"), .002, .0005), lossy[1:]...)}, ""},
+		"loss of all":             {[]finding.Reading{blamed(reading(finding.Holes, eth0, .03, 0), lossy[0], finding.Blame{Source: "10.3.1.1", Part: 90}), blamed(reading(finding.HolesFrom, prefix("10.1.1.0/24"), .015, .0005), lossy[:1]...)}, "loss-before eth0"},
 		"sent again out of order": {[]finding.Reading{blamed(reading(finding.OutOfOrder, eth0, .02, 0), lossy...), blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "loss-after 10.2.2.0/24"},
 		"loss after":              {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "loss-after 10.2.2.0/24"},
 		"own queue":               {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...), reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0"},
@@ -300,5 +303,28 @@ func TestQueueIsOneFinding(t *testing.T) {
 	}
 	if got := strings.Join(told, ", "); got != "0: begins unfair-user 10.1.1.1, 3: begins loss-in-queue eth0, 3: ends unfair-user 10.1.1.1" {
 		t.Errorf("%s", got)
+	}
+}
+
+// The networks of a flood of small flows are named by hhh where the table of large flows has no sender to the host.
+func TestFloodNamesNetworks(t *testing.T) {
+	flood := reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000)
+	share := reading(finding.PrefixShare, prefix("203.0.113.0/24"), .4, .01)
+	large := blamed(usual(reading(finding.FlowShare, eth0, .1, .1)), finding.Blame{Source: "198.51.100.7", Destination: "10.2.2.2", Part: 500})
+	for _, c := range []struct {
+		readings []finding.Reading
+		want     string
+		named    bool
+	}{
+		{[]finding.Reading{flood, share}, "203.0.113.0/24 40.0 % of all packets", true},
+		{[]finding.Reading{flood, reading(finding.PrefixShare, prefix("10.2.2.0/24"), .4, .01)}, "networks", false},
+		{[]finding.Reading{flood, usual(share)}, "203.0.113.0/24", false},
+		{[]finding.Reading{flood, share, large}, "203.0.113.0/24", false},
+		{[]finding.Reading{flood, share, large}, "most packets to it are from 198.51.100.7", true},
+	} {
+		text := Diagnose(c.readings)[0].Because
+		if strings.Contains(text, c.want) != c.named {
+			t.Errorf("%q, named %q: want %t", text, c.want, c.named)
+		}
 	}
 }

@@ -119,9 +119,32 @@ func (v *view) sources(host string) string {
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b)) })
 	if len(names) == 0 {
-		return ""
+		return v.risen(host)
 	}
 	return "; most packets to it are from " + strings.Join(names[:min(len(names), listed)], ", ")
+}
+
+// risen names the networks that have far more of the traffic than usual: of a flood of small flows hhh has what the table of large flows has not.
+// The network of the host itself sends answers.
+func (v *view) risen(host string) string {
+	victim, err := netip.ParseAddr(host)
+	var list []*finding.Reading
+	for _, r := range v.by[finding.PrefixShare] {
+		if p, bad := netip.ParsePrefix(r.Subject.Name); r.Apart && err == nil && bad == nil && !p.Contains(victim) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *finding.Reading) int {
+		return cmp.Or(cmp.Compare(b.Value.Value, a.Value.Value), cmp.Compare(a.Subject.Name, b.Subject.Name))
+	})
+	var names []string
+	for _, r := range list[:min(len(list), listed)] {
+		names = append(names, r.Subject.Name+" "+report.Human(r.Value.Value, report.Ratio))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; networks that send more than usual meanwhile: " + strings.Join(names, ", ") + " of all packets"
 }
 
 // at names where a reading was taken.

@@ -2,9 +2,20 @@ package finding
 
 import (
 	"math"
+	"net/netip"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
+
+// NetworkOf is the network that findings take an address to be in: its /24 or /48.
+func NetworkOf(a netip.Addr) netip.Prefix {
+	bits := 48
+	if a.Is4() {
+		bits = 24
+	}
+	p, _ := a.Prefix(bits)
+	return p
+}
 
 // nowhere is a bound that is none.
 func nowhere() float64 { return math.NaN() }

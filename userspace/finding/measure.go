@@ -30,6 +30,7 @@ const (
 	NTPVanished       Symptom = "ntp-vanished"
 	NoResponse        Symptom = "no-response" // fridge: not one packet that answers
 	Holes             Symptom = "holes"       // lean: sequence numbers that are missing
+	HolesFrom         Symptom = "holes-from"  // lean: sequence numbers of one network that are missing
 	Resent            Symptom = "resent"      // lean: sent again though it had passed here
 	OutOfOrder        Symptom = "out-of-order"
 	DataSegments      Symptom = "data-segments" // lean: segments with payload

@@ -1,7 +1,10 @@
 package lean
 
 import (
+	"maps"
 	"math"
+	"net/netip"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -22,6 +25,13 @@ const (
 	// placeBytes of window_memory are one place of the table of losses with all four statistics; with fewer on there are more places.
 	placeBytes  = 37
 	wantedTwice = .5
+	// Networks from which less is missing, as a share of all segments of the interface, are not listed. From fewestFrom segments on, moreFrom more and timesFrom times as much as
+	// usual count as a change: less than moreEvents, because one network is compared with its own past.
+	unlistedFrom = .0005
+	fewestFrom   = 20
+	moreFrom     = .0015
+	timesFrom    = 4
+	fromScatter  = .0003
 	// segmentBytes is the payload of an Ethernet frame of 1,500 bytes: a larger gap was made by several segments.
 	segmentBytes = 1460
 )
@@ -48,6 +58,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, m)
 	}
 	add(finding.Holes, holes, examined, "share of segments that are missing", "loss", "lost", "lean.loss_gaps", "lean.loss_given_back", "lean.loss")
+	seen.Measures = append(seen.Measures, holesFrom(l, examined)...)
 	add(finding.Resent, num("retransmitted")-perMissing*missing(b), compared, "share of segments that are sent again though they had passed here", "retrans", "retransmitted",
 		"lean.retransmitted", "lean.retrans")
 	add(finding.OutOfOrder, num("out_of_order")+num("loss_given_back"), num("ooo_examined"), "share of segments that arrive out of order", "ooo", "out_of_order",
@@ -66,6 +77,48 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": losses cannot be judged")
 	}
 	return seen
+}
+
+// holesFrom measures of each network from which segments are missing how many, of all segments of the interface: reports have no number of segments by network. The
+// share of a busy interface may stay below what counts as a change, while one network loses a large part of what it sends.
+func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
+	if !(examined >= fewestSegments) {
+		return nil
+	}
+	networks := map[netip.Prefix]from{}
+	finding.Rows(l.Report, "loss", func(r finding.Row) {
+		a, err := netip.ParseAddr(r.Text("src"))
+		bytes, low := r.Num("lost"), r.Num("lost_at_least")
+		if err != nil || !(bytes > 0) || math.IsNaN(low) { // lean.loss=walk has no bounds
+			return
+		}
+		p := finding.NetworkOf(a)
+		n := networks[p]
+		n.segments, n.low = n.segments+bytes/segmentBytes, n.low+min(low, bytes)/segmentBytes
+		n.blames = append(n.blames, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: bytes})
+		networks[p] = n
+	})
+	for _, p := range slices.SortedFunc(maps.Keys(networks), netip.Prefix.Compare) {
+		n := networks[p]
+		if n.segments < unlistedFrom*examined {
+			continue
+		}
+		value := finding.Share(n.segments, examined)
+		if value.Low = 0; n.segments >= fewestFrom {
+			value.Low = finding.Share(n.low, examined).Low
+		}
+		m := finding.New(l, finding.HolesFrom, finding.Subject{Type: finding.Prefix, Name: p.String()}, value, "share of all segments on "+l.Place()+" that are missing and were sent from there",
+			"lean.loss", "lean.loss_examined")
+		m.Trials, m.Delta, m.Factor, m.Scatter, m.Absent, m.Blames = examined, moreFrom, timesFrom, fromScatter, unlistedFrom, n.blames
+		list = append(list, m)
+	}
+	return list
+}
+
+// from is what is missing from a network: at least so many segments, since a gap of a full-sized one has segmentBytes.
+type from struct {
+	segments, low float64
+	blames        []finding.Blame
 }
 
 // unfollowed is how many segments with data found no place at least: SYN and FIN of a connection without data find none as often, but nothing can be missing between

@@ -1,7 +1,9 @@
 package lean
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/finding"
@@ -32,6 +34,45 @@ func TestResentBesideGaps(t *testing.T) {
 			if m.Symptom == finding.Resent && math.Abs(m.Value.Value-c.want) > 1e-9 {
 				t.Errorf("%s: %v are sent again, want %v", name, m.Value.Value, c.want)
 			}
+		}
+	}
+}
+
+// A network from which segments are missing is measured by itself, of all segments of its interface; what is missing from others, or little, is not its own.
+func TestHolesFrom(t *testing.T) {
+	type row struct {
+		src       string
+		lost, low float64
+	}
+	for name, c := range map[string]struct {
+		examined float64
+		rows     []row
+		want     string
+	}{
+		"one network":    {10000, []row{{"10.1.1.1", 30 * segmentBytes, 28 * segmentBytes}, {"10.1.1.2", 10 * segmentBytes, 9 * segmentBytes}, {"10.1.2.1", segmentBytes, segmentBytes}}, "10.1.1.0/24 0.0040 apart=true"},
+		"few":            {10000, []row{{"10.1.1.1", 12 * segmentBytes, 12 * segmentBytes}}, "10.1.1.0/24 0.0012 apart=false"},
+		"not certain":    {10000, []row{{"10.1.1.1", 40 * segmentBytes, 2 * segmentBytes}}, "10.1.1.0/24 0.0040 apart=false"},
+		"two":            {10000, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}, {"2001:db8:1::1", 25 * segmentBytes, 25 * segmentBytes}}, "10.1.1.0/24 0.0030 apart=true, 2001:db8:1::/48 0.0025 apart=true"},
+		"short window":   {150, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}}, ""},
+		"of many others": {100000, []row{{"10.1.1.1", 30 * segmentBytes, 30 * segmentBytes}}, ""},
+		"no bounds":      {10000, []row{{"10.1.1.1", 30 * segmentBytes, math.NaN()}}, ""},
+	} {
+		table := report.Table{Name: "loss", Columns: []report.Column{{Name: "src"}, {Name: "dst"}, {Name: "lost"}, {Name: "lost_at_least"}}}
+		for _, r := range c.rows {
+			table.Rows = append(table.Rows, []any{r.src, "10.2.2.2", r.lost, r.low})
+		}
+		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: c.examined}}}}
+		usual := finding.Usual{Median: unlistedFrom, Scatter: 0, Most: unlistedFrom, Windows: 20}
+		var got []string
+		for _, m := range findings(l).Measures {
+			if m.Symptom != finding.HolesFrom {
+				continue
+			}
+			_, apart, _ := usual.Compare(&m)
+			got = append(got, fmt.Sprintf("%s %.4f apart=%t", m.Subject.Name, m.Value.Value, apart))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
 }

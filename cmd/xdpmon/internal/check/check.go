@@ -214,6 +214,9 @@ func (c *checker) unable() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.gone)) {
 		list = append(list, fmt.Sprintf("%s is removed at %s UTC: nothing can be told of it since then", name, c.gone[name]))
 	}
+	if c.empty() {
+		list = append(list, "no packets in "+strings.Join(c.o.Names, ", ")+": nothing can be judged")
+	}
 	return append(list, c.engine.Unable()...)
 }
 
@@ -428,6 +431,10 @@ func (c *checker) summary() error {
 	for _, f := range c.found {
 		lines = append(lines, c.lines(f)...)
 	}
+	if c.empty() {
+		lines = append(lines, report.Wrap("No packets in "+strings.Join(c.o.Names, ", ")+": nothing can be judged.", c.o.Style)...)
+		return c.o.PrintLines(lines...)
+	}
 	if len(c.found) == 0 {
 		lines = append(lines, fmt.Sprintf("Nothing found on %s in %s of %v.", strings.Join(c.o.Names, ", "), windows(c.engine.Rounds()), c.o.Window))
 	}
@@ -442,6 +449,9 @@ func (c *checker) summary() error {
 	}
 	return c.o.PrintLines(lines...)
 }
+
+// empty reports whether captures had no packet: that nothing was found in them is no answer.
+func (c *checker) empty() bool { return c.o.Captures && c.engine.Rounds() == 0 && len(c.found) == 0 }
 
 // tooFew names the flag that gives enough windows.
 func (c *checker) tooFew() string {

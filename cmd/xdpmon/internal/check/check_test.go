@@ -163,3 +163,17 @@ func TestRowsOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// A capture without packets is named as such, and is not "nothing found".
+func TestEmptyCapture(t *testing.T) {
+	var p printed
+	o := p.options(t, Options{Names: []string{"empty.pcap"}, Captures: true})
+	o.Replay = func(context.Context, session.Config) error { return session.ErrNoPackets }
+	if found, err := Run(t.Context(), o); found || err != nil {
+		t.Fatal(err)
+	}
+	p.has(t, "No packets in empty.pcap: nothing can be judged.")
+	if all := strings.Join(p.lines, "\n"); strings.Contains(all, "Nothing found") {
+		t.Errorf("nothing was judged, and it prints: %s", all)
+	}
+}
