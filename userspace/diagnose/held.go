@@ -35,7 +35,7 @@ func (e *Engine) admit(w Window) (changed []finding.Finding) {
 		case len(e.lacking()) == 0:
 			changed = append(changed, e.close()...)
 			changed = append(changed, e.release()...)
-		case len(e.held) < maxHeld && float64(w.End+e.offset-e.end) < holding*float64(e.shortest()):
+		case len(e.held) < maxHeld && !e.holds(w.Source) && float64(w.End+e.offset-e.end) < holding*float64(e.shortest()):
 			e.held = append(e.held, w)
 			return changed
 		default:
@@ -44,9 +44,15 @@ func (e *Engine) admit(w Window) (changed []finding.Finding) {
 	}
 }
 
+// holds reports whether a window of a source is held. Its next one ends the wait whatever their times are: a source may be behind the others by any time,
+// as captures are that are read one after the other.
+func (e *Engine) holds(source string) bool {
+	return slices.ContainsFunc(e.held, func(h Window) bool { return h.Source == source })
+}
+
 // early reports whether a source has a window in the present round, or one that is held.
 func (e *Engine) early(source string) bool {
-	return e.sources[source] || slices.ContainsFunc(e.held, func(h Window) bool { return h.Source == source })
+	return e.sources[source] || e.holds(source)
 }
 
 // skipped reports whether a window is of a later round: its source has none for the present one.

@@ -85,3 +85,26 @@ func TestLateWindow(t *testing.T) {
 		}
 	}
 }
+
+// Windows of a source whose clock is behind, as of captures that are read one after the other, do not wait for sources that have ended.
+func TestEarlierTime(t *testing.T) {
+	e := New()
+	for n := range 10 {
+		e.Line(opened(1000+n, false))
+	}
+	found := 0
+	for n := range 30 {
+		p50 := 20e6
+		if n >= 20 {
+			p50 = 90e6
+		}
+		for _, f := range e.Line(handshakes(n, p50)) {
+			if f.Kind == finding.SlowNetwork && f.State == finding.Begins {
+				found++
+			}
+		}
+	}
+	if len(e.held) > 1 || found != 1 {
+		t.Errorf("%d windows are held, %d findings", len(e.held), found)
+	}
+}
