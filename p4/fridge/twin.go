@@ -11,8 +11,9 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "fridge", Algorithm: "fridge",
-		Window:     &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Forms:      []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
+		Window: &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Forms: []twin.Form{{}, {Name: "dns", Generated: true, Brief: true, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "dns"}},
+			{Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:       full,
 		Native:     native,
 		Drive:      advance,
