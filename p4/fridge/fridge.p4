@@ -92,6 +92,9 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     FridgeTally() tally;
     FridgeRepeats() repeats;
     FridgeOutcome() outcome;
+#if FRIDGE_MATCH == 1
+    FridgeShut() shut;
+#endif
 
     /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
@@ -147,6 +150,9 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             tally.apply(q.role, leg, cell, second, weight, exponent);
             repeats.apply(q.role, fate, cell);
             outcome.apply(q.role, at.admitted, fate, time, leg);
+#if FRIDGE_MATCH == 1
+            shut.apply(hdr, q.role);
+#endif
         }
     }
 }

@@ -15,6 +15,8 @@
 #include "../include/hashing.p4"
 #if FRIDGE_MATCH == 3
 #include "dns.p4"
+#elif FRIDGE_MATCH == 1
+#include "data.p4"
 #else
 #include "../include/handshake.p4"
 #endif

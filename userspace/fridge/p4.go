@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs, or dns, with the table correction; rows are
+// The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs, tcp-data or dns, with the table correction; rows are
 // 0 for the first leg, or the only one, and 1 for the sum. What p4/fridge/fridge.p4 includes and relies on:
 //
 // params.p4
@@ -44,8 +44,8 @@ import (
 //
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
-// twinForms: the twin measures both legs of a handshake, or answers to queries, with a table of factors.
-var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), twinLegs, algo.Just("correction", auto, "table")}
+// twinForms: the twin measures both legs of a handshake, acknowledgements of data, or answers to queries, with a table of factors.
+var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), twinLegs, algo.Just("correction", auto, "table")}
 
 var twinLegs = algo.TwinForm{Key: "legs", Has: auto + " or true", Fits: func(v algo.Values) bool {
 	return v.Text("legs") != "false" || v.Text("match") != delay.TCPHandshake.String()
@@ -106,7 +106,7 @@ func width(n int) int { return max(1, bits.Len(uint(n-1))) }
 func (t *twin) params() string {
 	t.Text = p4text.New("params", "fridge")
 	planes := len(t.parts) * t.bins().Len()
-	t.Line("#define FRIDGE_MATCH %d /* tcp-handshake 0, dns 3 */", t.rules.Kind)
+	t.Line("#define FRIDGE_MATCH %d /* tcp-handshake 0, tcp-data 1, dns 3 */", t.rules.Kind)
 	t.Line("#define FRIDGE_LEGS %d", map[bool]int{true: 1}[t.rules.Finals])
 	t.Line("#define FRIDGE_TICK %d", bits.TrailingZeros64(uint64(t.tick)))
 	t.Line("#define FRIDGE_ENTRIES %d", t.slots)
