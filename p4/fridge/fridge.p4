@@ -33,7 +33,9 @@ typedef slot_t record_slot_t;
 #include "records.p4"
 #include "inserts.p4"
 #include "survived.p4"
+#if FRIDGE_LEGS
 #include "middle.p4"
+#endif
 #include "tally.p4"
 #include "repeats.p4"
 #include "outcome.p4"
@@ -63,7 +65,11 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     HASH_ROW(id_row, HASH_ROW_0);
     HASH_ROW(slot_row, HASH_ROW_1);
     HASH_ROW(luck_row, HASH_ROW_2);
-    Handshake() handshake;
+#if FRIDGE_LEGS
+    Handshake() ask;
+#else
+    FridgeAsk() ask;
+#endif
     Clock(FRIDGE_TICK) clock;
     Epoch(FRIDGE_TICK) epochs;
     FridgePlace() place;
@@ -75,15 +81,20 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
 #endif
     FridgeInserts() inserts;
     FridgeSurvived() survivals;
+#if FRIDGE_LEGS
     FridgeMiddle() middle;
-    FridgeDelayBin() first_bin;
     FridgeDelayBin() second_bin;
+#endif
+    FridgeDelayBin() first_bin;
     FridgeGapBin() gap_bin;
     FridgeWeight() correction;
     FridgePlanes() planes;
     FridgeTally() tally;
     FridgeRepeats() repeats;
     FridgeOutcome() outcome;
+#if FRIDGE_MATCH == 1
+    FridgeShut() shut;
+#endif
 
     /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
     action use_bank(bit<1> b) { bank = b; }
@@ -104,7 +115,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
         clock.apply(nanoseconds, now);
         epochs.apply(nanoseconds, epoch);
         odd = now | 1;
-        handshake.apply(hdr, q);
+        ask.apply(hdr, q);
         if (q.role != ROLE_NONE) {
             hash_id();
             hash_slot();
@@ -122,17 +133,26 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
 #endif
             inserts.apply(q.role, fate, at.shard, now, time, count, delay);
             survivals.apply(q.role, fate, at.slot, id, time, count, survived);
+#if FRIDGE_LEGS
             middle.apply(q.role, fate, at.slot, time, odd, leg);
+#else
+            leg = time;
+#endif
             if (q.role == ROLE_REQUEST) {
                 gap_bin.apply(survived[31:8], first_plane, cell);
             } else {
                 first_bin.apply(delay, first_plane, cell);
             }
+#if FRIDGE_LEGS
             second_bin.apply(leg, second_plane, second);
+#endif
             correction.apply(at.part, survived[31:8], weight, exponent);
             tally.apply(q.role, leg, cell, second, weight, exponent);
             repeats.apply(q.role, fate, cell);
             outcome.apply(q.role, at.admitted, fate, time, leg);
+#if FRIDGE_MATCH == 1
+            shut.apply(hdr, q.role);
+#endif
         }
     }
 }

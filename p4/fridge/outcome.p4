@@ -49,9 +49,11 @@ control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit
             (ROLE_RESPONSE, _, _, 0, _): unmatched();
             (ROLE_RESPONSE, _, _, _, 0): repeated_reply();
             (ROLE_RESPONSE, _, _, _, _): matched();
+#if FRIDGE_LEGS
             (ROLE_FINAL, _, _, 0, _): others();
             (ROLE_FINAL, _, _, _, 0): unfinished();
             (ROLE_FINAL, _, _, _, _): finals();
+#endif
         }
         const default_action = others();
         counters = fridge_counters;

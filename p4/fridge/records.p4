@@ -3,7 +3,7 @@
  * bpf/include/record.h.
  *
  * A request overwrites the record in its slot, also its own: its clock restarts. A SYN-ACK reads the time of its
- * SYN and leaves the record for the ACK, which clears the time and keeps the id. A packet without a record leaves
+ * SYN and leaves the record for the ACK, which clears the time and keeps the id; without legs the response does. A packet without a record leaves
  * time unchanged: 0. */
 #ifndef XDPMON_FRIDGE_RECORDS_P4
 #define XDPMON_FRIDGE_RECORDS_P4
@@ -34,6 +34,7 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
         }
     };
 
+#if FRIDGE_LEGS
     RegisterAction<record_t, record_slot_t, bit<32>>(fridge_entries) read_record = {
         void apply(inout record_t v, out bit<32> found) {
             found = 0;
@@ -42,6 +43,7 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
             }
         }
     };
+#endif
 
     RegisterAction<record_t, record_slot_t, bit<32>>(fridge_entries) take_record = {
         void apply(inout record_t v, out bit<32> found) {
@@ -54,7 +56,9 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
     };
 
     action insert() { fate = insert_record.execute(slot); }
+#if FRIDGE_LEGS
     action read() { time = read_record.execute(slot); }
+#endif
     action take() { time = take_record.execute(slot); }
     action skip() {}
 
@@ -66,14 +70,20 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
         }
         actions = {
             insert;
+#if FRIDGE_LEGS
             read;
+#endif
             take;
             skip;
         }
         const entries = {
             (ROLE_REQUEST, 1): insert();
+#if FRIDGE_LEGS
             (ROLE_RESPONSE, 1): read();
             (ROLE_FINAL, 1): take();
+#else
+            (ROLE_RESPONSE, 1): take();
+#endif
         }
         const default_action = skip();
         size = 4;

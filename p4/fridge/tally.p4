@@ -12,7 +12,9 @@ struct behind_t {
 control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t second, in bit<32> weight, in bit<32> exponent) {
     Register<bit<32>, cell_t>(FRIDGE_HIST_ENTRIES, 0) fridge_hist;
     Register<behind_t, cell_t>(FRIDGE_HIST_ENTRIES, {0, 0}) fridge_hits;
+#if FRIDGE_LEGS
     Register<bit<32>, cell_t>(FRIDGE_SECOND_ENTRIES, 0) fridge_second;
+#endif
 
     RegisterAction<bit<32>, cell_t, bit<32>>(fridge_hist) add_weight = {
         void apply(inout bit<32> v) {
@@ -27,19 +29,23 @@ control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t se
         }
     };
 
+#if FRIDGE_LEGS
     RegisterAction<bit<32>, cell_t, bit<32>>(fridge_second) add_second = {
         void apply(inout bit<32> v) {
             v = v |+| weight;
         }
     };
+#endif
 
     apply {
         if (leg != 0) {
             add_weight.execute(cell);
             add_hit.execute(cell);
+#if FRIDGE_LEGS
             if (role == ROLE_FINAL) {
                 add_second.execute(second);
             }
+#endif
         }
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The fridge as a complete switch program: parser, fridge, forwarding. */
 #include "../include/target.p4"
+#include "params.p4"
+#if FRIDGE_MATCH == 3
+#define DNS
+#endif
 #include "../include/headers.p4"
 #include "../include/question.p4"
 #include "../include/parser.p4"
@@ -9,9 +13,14 @@
 #include "../include/switch.p4"
 #include "../include/clock.p4"
 #include "../include/hashing.p4"
+#if FRIDGE_MATCH == 3
+#include "dns.p4"
+#elif FRIDGE_MATCH == 1
+#include "data.p4"
+#else
 #include "../include/handshake.p4"
+#endif
 #include "../include/capacity.p4"
-#include "params.p4"
 #include "../include/tables.p4"
 #include "fridge.p4"
 

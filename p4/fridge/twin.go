@@ -11,8 +11,10 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "fridge", Algorithm: "fridge",
-		Window:     &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Forms:      []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
+		Window: &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Forms: []twin.Form{{}, {Name: "dns", Generated: true, Brief: true, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "dns"}},
+			{Name: "data", Generated: true, Brief: true, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "tcp-data"}},
+			{Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:       full,
 		Native:     native,
 		Drive:      advance,
@@ -29,6 +31,7 @@ func init() {
 			count(6, "matched"),
 			count(8, "repeated_reply"),
 			{Table: "fridge.outcome.outcomes", Actions: []string{"finals"}, Host: "fridge_counters", Index: 9, Short: 15}, // in the tick of the SYN-ACK
+			{Table: "fridge.shut.windows", Actions: []string{"closed"}, Host: "fridge_counters", Index: 17},
 		},
 		Also: []twin.Count{
 			count(12, "repeated", "inserted", "evicted", "again"), // of the only fridge in the committed text

@@ -20,6 +20,7 @@ const bit<16> PPP_IPV6 = 0x0057;
 const bit<8> IPP_TCP = 6;
 const bit<8> IPP_UDP = 17;
 const bit<8> IPP_AH = 51;
+const bit<32> PORT_DNS = 53;
 /* IPv6 extension headers: RFC 8200, 4302, 6275, 7401, 5533 */
 const bit<8> IPP_HOPOPTS = 0;
 const bit<8> IPP_ROUTING = 43;
@@ -103,6 +104,18 @@ header unread_h {
     bit<8> first;
 }
 
+#ifdef DNS
+/* UDP and the beginning of a DNS message. */
+header dns_h {
+    bit<16> sport;
+    bit<16> dport;
+    bit<16> length;
+    bit<16> check;
+    bit<16> id;
+    bit<16> flags;
+}
+#endif
+
 struct headers_t {
 #ifdef BRIDGED
     bridged_h           bridged; /* from ingress to egress; never leaves the switch */
@@ -118,6 +131,9 @@ struct headers_t {
     ipv4_h              ipv4;
     ipv6_h              ipv6;
     tcp_h               tcp;
+#ifdef DNS
+    dns_h               dns;
+#endif
 }
 
 #endif

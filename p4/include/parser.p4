@@ -140,6 +140,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
 #ifdef FLOW_PORTS
             (0, IPP_UDP): udp;
 #endif
+#ifdef DNS
+            (0, IPP_UDP): message4;
+#endif
             default: accept;
         }
     }
@@ -166,6 +169,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
 #ifdef FLOW_PORTS
             IPP_UDP: udp;
 #endif
+#ifdef DNS
+            IPP_UDP: message6;
+#endif
             default: accept;
         }
     }
@@ -182,6 +188,38 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
 #ifdef FLOW_KIND
         q.kind = 1;
 #endif
+        transition accept;
+    }
+#endif
+
+#ifdef DNS
+    /* UDP with fewer bytes than a DNS header has is no message: 40 of IPv4, 20 after an IPv6 header. */
+    state message4 {
+        transition select(hdr.ipv4.total) {
+            0 &&& 0xffe0: accept;
+            32 &&& 0xfff8: accept;
+            default: message;
+        }
+    }
+
+    state message6 {
+        transition select(hdr.ipv6.payload) {
+            0 &&& 0xfff0: accept;
+            16 &&& 0xfffc: accept;
+            default: message;
+        }
+    }
+
+    state message {
+        transition select(pkt.lookahead<bit<32>>()) {
+            PORT_DNS &&& 0xffff: dns;
+            PORT_DNS << 16 &&& 0xffff0000: dns;
+            default: accept;
+        }
+    }
+
+    state dns {
+        pkt.extract(hdr.dns);
         transition accept;
     }
 #endif

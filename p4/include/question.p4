@@ -26,6 +26,49 @@ struct question_t {
     bit<32> disc; /* what distinguishes the requests of one flow */
 }
 
+/* The addresses of a question, of the direction of a packet with these ports, or the other one. */
+#define QUESTION_DIRECTIONS(transport)   \
+    action forward4() {                  \
+        q.a2 = 0xffff;                   \
+        q.a3 = hdr.ipv4.src;             \
+        q.b2 = 0xffff;                   \
+        q.b3 = hdr.ipv4.dst;             \
+        q.aport = hdr.transport.sport;   \
+        q.bport = hdr.transport.dport;   \
+    }                                    \
+    action reverse4() {                  \
+        q.a2 = 0xffff;                   \
+        q.a3 = hdr.ipv4.dst;             \
+        q.b2 = 0xffff;                   \
+        q.b3 = hdr.ipv4.src;             \
+        q.aport = hdr.transport.dport;   \
+        q.bport = hdr.transport.sport;   \
+    }                                    \
+    action forward6() {                  \
+        q.a0 = hdr.ipv6.src0;            \
+        q.a1 = hdr.ipv6.src1;            \
+        q.a2 = hdr.ipv6.src2;            \
+        q.a3 = hdr.ipv6.src3;            \
+        q.b0 = hdr.ipv6.dst0;            \
+        q.b1 = hdr.ipv6.dst1;            \
+        q.b2 = hdr.ipv6.dst2;            \
+        q.b3 = hdr.ipv6.dst3;            \
+        q.aport = hdr.transport.sport;   \
+        q.bport = hdr.transport.dport;   \
+    }                                    \
+    action reverse6() {                  \
+        q.a0 = hdr.ipv6.dst0;            \
+        q.a1 = hdr.ipv6.dst1;            \
+        q.a2 = hdr.ipv6.dst2;            \
+        q.a3 = hdr.ipv6.dst3;            \
+        q.b0 = hdr.ipv6.src0;            \
+        q.b1 = hdr.ipv6.src1;            \
+        q.b2 = hdr.ipv6.src2;            \
+        q.b3 = hdr.ipv6.src3;            \
+        q.aport = hdr.transport.dport;   \
+        q.bport = hdr.transport.sport;   \
+    }
+
 #define QUESTION_NONE { ROLE_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 #endif

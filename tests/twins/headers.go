@@ -61,15 +61,16 @@ type seen struct {
 	short          bool // it ends after the last byte
 	fragment       bool // not the first one
 	udp            bool // only ports are looked at
+	cut            bool // within the header of a DNS message, by its IP header
 }
 
 // reasons are the actions of the table in p4/include/reasons.p4.
 var reasons = []string{"parsed", "unread", "fragment", "no_transport", "not_ip", "truncated"}
 
-// reason why this packet was not measured; ports: the twin reads those of UDP.
-func (s seen) reason(ports bool) string {
+// reason why this packet was not measured; ports: the twin reads those of UDP; messages: those of DNS.
+func (s seen) reason(ports, messages bool) string {
 	switch {
-	case s.short && (!s.udp || ports):
+	case s.short && (!s.udp || ports), s.cut && messages:
 		return "truncated"
 	case s.tcp:
 		return "parsed"
@@ -211,6 +212,7 @@ func (s seen) transport(b []byte, at int, protocol byte) seen {
 	case 17:
 		s.udp, s.ports = true, len(b) >= at+4
 		s.short = !s.ports
+		s.cut = s.ports && s.end-at >= 20 && len(b) < at+20 && (binary.BigEndian.Uint16(b[at:]) == 53 || binary.BigEndian.Uint16(b[at+2:]) == 53)
 	case 6:
 		s.tcp = len(b) >= at+20 && b[at+12]>>4 >= 5
 		s.ports, s.short = s.tcp, len(b) < at+20

@@ -204,6 +204,9 @@ func (m *mix) packet(f *mixFlow) packet.Packet {
 	p.IPID = f.id
 	if !p.Has(packet.TCP) {
 		p.Payload = uint32(m.r.IntN(500))
+		if p.DstPort == 53 && p.Has(packet.UDP) {
+			return f.message(p)
+		}
 		return p
 	}
 	f.step++
@@ -229,6 +232,23 @@ func (m *mix) packet(f *mixFlow) packet.Packet {
 		return p
 	}
 	return m.segment(f, p)
+}
+
+// message of DNS: a query and its answer; a query that is sent again, with its answer and another one.
+func (f *mixFlow) message(p packet.Packet) packet.Packet {
+	const shortest = 29
+	f.step++
+	switch f.step % 6 {
+	case 1, 3:
+		f.seq++
+	case 2, 5, 0:
+		p, p.Valid = back(p), p.Valid|packet.AppResponse
+	}
+	if !p.Has(packet.AppResponse) {
+		p.Valid |= packet.AppRequest
+	}
+	p.AppID, p.Payload = uint64(uint16(f.seq)), p.Payload+shortest
+	return p
 }
 
 // impostor is in the place of the next packet of a handshake, with its numbers, but is none: refused, ended or aborted.

@@ -39,7 +39,7 @@ type pair struct {
 	records          [][]byte          // of the host's ring, of this window, of a twin with headers
 	values           algo.Values
 	plane            plane
-	udp              *bool               // whether its parser reads UDP; nil: not known yet
+	states           map[string]bool     // whether its parser has a state; absent: not known yet
 	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
 	fields           map[string]bool     // of digests: whether their content affects the comparison; nil: not known yet
 }
@@ -49,7 +49,7 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{twin: t, form: form, host: h, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}}
+	p := &pair{twin: t, form: form, host: h, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}, states: map[string]bool{}}
 	if p.values, err = t.Values(form); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -230,7 +230,7 @@ func (p *pair) packet(f *packet.Frame) error {
 	if side == hostOnly || side == neither {
 		return nil
 	}
-	p.reasons[walk(f.Data).reason(p.ports())]++
+	p.reasons[walk(f.Data).reason(p.reads("udp"), p.reads("dns"))]++
 	if p.tape != nil {
 		p.tape.packet(in)
 	}
@@ -262,13 +262,14 @@ func port(now uint64, data []byte) uint16 {
 	return uint16(portOf(now >> 4 & 3))
 }
 
-// ports reports whether this twin's parser reads UDP: it has a state for it.
-func (p *pair) ports() bool {
-	if p.udp == nil {
-		is := slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
-		p.udp = &is
+// reads reports whether this twin's parser has a state.
+func (p *pair) reads(state string) bool {
+	is, ok := p.states[state]
+	if !ok {
+		is = slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state "+state })
+		p.states[state] = is
 	}
-	return *p.udp
+	return is
 }
 
 // process sends a packet to the twin.

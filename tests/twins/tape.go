@@ -66,7 +66,7 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 		}
 	}
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
-	q.sent, q.clones, q.records, q.fields, q.udp = nil, 0, nil, nil, nil
+	q.sent, q.clones, q.records, q.fields, q.states = nil, 0, nil, nil, map[string]bool{}
 	if q.twin.Start != nil {
 		for _, name := range twin.Names(sw) {
 			for i := range twin.Entries(sw, name) {

@@ -12,11 +12,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs and the table correction; rows are
-// 0 for the first leg and 1 for the sum. What p4/fridge/fridge.p4 includes and relies on:
+// The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs, tcp-data or dns, with the table correction; rows are
+// 0 for the first leg, or the only one, and 1 for the sum. What p4/fridge/fridge.p4 includes and relies on:
 //
 // params.p4
 //
+//	FRIDGE_MATCH           the rule, as enum match_kind
+//	FRIDGE_LEGS            1: a final packet ends what a response has answered
 //	FRIDGE_TICK            times count 2^FRIDGE_TICK ns
 //	FRIDGE_ENTRIES         slots of all fridges: fridge_entries, fridge_survived, fridge_middle
 //	FRIDGE_SHARDS          words of fridge_inserts
@@ -42,8 +44,12 @@ import (
 //
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
-// twinForms: the twin measures both legs of a handshake, with a table of factors.
-var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake"), algo.Just("group", "none"), algo.Just("legs", auto, "true"), algo.Just("correction", auto, "table")}
+// twinForms: the twin measures both legs of a handshake, acknowledgements of data, or answers to queries, with a table of factors.
+var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), twinLegs, algo.Just("correction", auto, "table")}
+
+var twinLegs = algo.TwinForm{Key: "legs", Has: auto + " or true", Fits: func(v algo.Values) bool {
+	return v.Text("legs") != "false" || v.Text("match") != delay.TCPHandshake.String()
+}}
 
 // longestTick: the switch's time stamp has 48 bits of ns, of which the twin takes 32.
 const longestTick = 1 << 16
@@ -78,8 +84,6 @@ type twin struct {
 	*p4text.Text
 }
 
-const twinRows = 2
-
 // aligned checks that every fridge begins at a multiple of its size: the twin forms an index by concatenating a prefix and a
 // slice of the hash.
 func (t *twin) aligned() error {
@@ -102,12 +106,16 @@ func width(n int) int { return max(1, bits.Len(uint(n-1))) }
 func (t *twin) params() string {
 	t.Text = p4text.New("params", "fridge")
 	planes := len(t.parts) * t.bins().Len()
+	t.Line("#define FRIDGE_MATCH %d /* tcp-handshake 0, tcp-data 1, dns 3 */", t.rules.Kind)
+	t.Line("#define FRIDGE_LEGS %d", map[bool]int{true: 1}[t.rules.Finals])
 	t.Line("#define FRIDGE_TICK %d", bits.TrailingZeros64(uint64(t.tick)))
 	t.Line("#define FRIDGE_ENTRIES %d", t.slots)
 	t.Line("#define FRIDGE_SHARDS %d", t.shards)
 	t.Line("#define FRIDGE_BINS %d", t.bins().Len())
-	t.Line("#define FRIDGE_HIST_ENTRIES %d", 2*twinRows*planes)
-	t.Line("#define FRIDGE_SECOND_ENTRIES %d", 2*planes)
+	t.Line("#define FRIDGE_HIST_ENTRIES %d", 2*t.rows*planes)
+	if t.rules.Finals {
+		t.Line("#define FRIDGE_SECOND_ENTRIES %d", 2*planes)
+	}
 	t.Line("#define FRIDGE_REPEATS_ENTRIES %d", 2*len(t.parts)*delay.RepeatBins.Len())
 	t.Line("typedef bit<%d> slot_t;", width(t.slots))
 	t.Line("typedef bit<%d> shard_t;", width(t.shards))
@@ -235,14 +243,14 @@ func (t *twin) planes() {
 	t.Line("control FridgePlanes(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t first, inout cell_t second) {")
 	t.Line("    action begin(cell_t first_plane, cell_t second_plane) {")
 	t.Line("        first = first_plane;\n        second = second_plane;\n    }\n")
-	roles := [twinRows]string{"ROLE_RESPONSE", "ROLE_FINAL"}
+	roles := []string{"ROLE_RESPONSE", "ROLE_FINAL"}[:t.rows]
 	var entries []string
 	n, plane := len(t.parts), t.bins().Len()
 	for bank := range 2 {
 		for k := range n {
 			entries = append(entries, fmt.Sprintf("(%d, %d, ROLE_REQUEST): begin(%d, 0)", bank, k, (bank*n+k)*delay.RepeatBins.Len()))
 			for row, role := range roles {
-				first, second := ((bank*twinRows+row)*n+k)*plane, (bank*n+k)*plane
+				first, second := ((bank*t.rows+row)*n+k)*plane, (bank*n+k)*plane
 				entries = append(entries, fmt.Sprintf("(%d, %d, %s): begin(%d, %d)", bank, k, role, first, second))
 			}
 		}

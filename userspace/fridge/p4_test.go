@@ -90,7 +90,7 @@ func TestP4Sizes(t *testing.T) {
 }
 
 func TestP4Refused(t *testing.T) {
-	for _, set := range []map[string]string{{"match": "dns"}, {"group": "dport"}, {"counter": "inferred"}, {"retransmit": "keep"},
+	for _, set := range []map[string]string{{"match": "ntp"}, {"group": "dport"}, {"counter": "inferred"}, {"retransmit": "keep"},
 		{"fridges": "256@1,4096@1"}, {"tick": "131.072us"}} {
 		if _, err := descriptor().P4(values(t, set)); err == nil {
 			t.Errorf("%v is accepted", set)

@@ -37,6 +37,7 @@ var headerNames = map[string]string{
 	"ipv4.src": "src", "ipv4.dst": "dst", "ipv4.protocol": "proto", "ipv6.next": "proto", "ipv4.id": "ipid", "ipv4.tos": "tos",
 	"ipv4.total": lengthSource, "ipv4.ihl": lengthSource, "ipv6.payload": lengthSource, "tcp.words": lengthSource,
 	"tcp.sport": portsSource, "tcp.dport": portsSource, "tcp.seq": "seq", "tcp.ack": "ack",
+	"dns.sport": portsSource, "dns.dport": portsSource, "dns.id": "app_id", "dns.flags": kindSource, // a query or an answer: a bit of valid
 }
 
 // metadataNames are fields of intrinsic metadata, by type.
