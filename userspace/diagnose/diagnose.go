@@ -485,7 +485,7 @@ func (v *view) losses() {
 		resent = nil
 	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
-		v.add(finding.LossAfter, common(resent, true), resent, "segments that left "+at(resent)+" are sent again, and its own queue drops nothing", steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
+		v.add(finding.LossAfter, common(resent, true), resent, sentAgain(resent), steps(v.trace(common(resent, true).Name, resent), counters, linksKnown))
 	}
 }
 

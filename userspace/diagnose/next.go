@@ -155,6 +155,14 @@ func at(r *finding.Reading) string {
 	return r.Instance
 }
 
+// sentAgain is why segments are lost after this place; a capture does not show the queue.
+func sentAgain(r *finding.Reading) string {
+	if r.Command != "" {
+		return "segments that had passed the place of the capture are sent again"
+	}
+	return "segments that left " + r.Instance + " are sent again, and its own queue drops nothing"
+}
+
 // flowsOf is the step that lists who sends to a host.
 func flowsOf(r *finding.Reading, host string) string {
 	return look(r) + " --algo precision --set precision.key=srcdst: the largest senders of packets to " + host
@@ -167,7 +175,7 @@ const (
 )
 
 // shape is what to do about a queue that stands because of all who use it.
-const shape = "a faster link, or fair shares by flow: tc qdisc replace dev INTERFACE root fq_codel (or cake)"
+const shape = "a faster link, or fair shares by flow: tc qdisc replace dev INTERFACE root fq_codel (or cake), which removes the present queue and its limits: note them first (tc qdisc show dev INTERFACE)"
 
 func shaped(instance string) string { return strings.ReplaceAll(shape, "INTERFACE", instance) }
 
