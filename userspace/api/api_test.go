@@ -163,6 +163,31 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// What an instance's parameters decide is not taken from another instance of the algorithm; what only another has is.
+func TestTitlesAreOfTheInstance(t *testing.T) {
+	r := begin(t, 1)
+	other := line(0)
+	other.Instance, other.Each, other.Report.Distributions[0].Title = "times", "", "delay of NTP answers"
+	other.Report.Tables = nil
+	r.Add(other)
+	for key, want := range map[string]string{"tenants/vnet0": "delay", "times": "delay of NTP answers"} {
+		var got Report
+		r.get(t, "/reports?algorithm=fridge&key="+key, &got)
+		var d Distribution
+		r.get(t, "/distributions?distribution=delay_ns&algorithm=fridge&key="+key, &d)
+		if len(got.Distributions) != 1 || got.Distributions[0].Title != want || d.Title != want {
+			t.Errorf("%s: %+v, %q", key, got.Distributions, d.Title)
+		}
+	}
+	if w := r.get(t, "/tables?table=slices&algorithm=fridge&key=times", nil); w.Code != http.StatusOK {
+		t.Errorf("a table that only another instance has: %d", w.Code)
+	}
+	r.Forget("times")
+	if n := len(r.live.shapes); n != 2 {
+		t.Errorf("%d shapes after an instance ended", n)
+	}
+}
+
 // Fields over time: all windows where they are few, one of each step where they are many, in pages; cells of tables are fields, too.
 func TestWindows(t *testing.T) {
 	r := begin(t, 60)

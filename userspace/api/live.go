@@ -15,7 +15,7 @@ type live struct {
 	mu     sync.Mutex
 	runs   map[string]*report.Run // by instance; "" is for all
 	latest map[place]*window
-	shapes map[string]*shape // by algorithm
+	shapes map[place]*shape // of an instance; key "" is what any instance of the algorithm has
 	last   report.Clock
 }
 
@@ -31,7 +31,7 @@ type window struct {
 }
 
 func newLive() *live {
-	return &live{runs: map[string]*report.Run{}, latest: map[place]*window{}, shapes: map[string]*shape{}}
+	return &live{runs: map[string]*report.Run{}, latest: map[place]*window{}, shapes: map[place]*shape{}}
 }
 
 func (l *live) start(r report.Run) {
@@ -51,12 +51,12 @@ func (l *live) add(line report.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latest[place{line.Key(), line.Algorithm}] = &window{line: line}
-	s := l.shapes[line.Algorithm]
-	if s == nil {
-		s = newShape()
-		l.shapes[line.Algorithm] = s
+	for _, p := range []place{{line.Key(), line.Algorithm}, {"", line.Algorithm}} {
+		if l.shapes[p] == nil {
+			l.shapes[p] = newShape()
+		}
+		l.shapes[p].learn(&line.Report)
 	}
-	s.learn(&line.Report)
 }
 
 func (l *live) forget(key string) {
@@ -66,6 +66,7 @@ func (l *live) forget(key string) {
 	for p := range l.latest {
 		if p.key == key {
 			delete(l.latest, p)
+			delete(l.shapes, p)
 		}
 	}
 }
@@ -96,13 +97,18 @@ func (l *live) run(key string) *report.Run {
 	return cmp.Or(l.runs[instance], l.runs[""])
 }
 
-func (l *live) shape(algorithm string) *shape {
+// shape is that of an instance's reports, whose parameters decide on titles and units, completed from other instances of the algorithm: a stored
+// window may have more than this run has seen.
+func (l *live) shape(p place) *shape {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.shapes[algorithm]; s != nil {
-		return s.clone()
+	out := newShape()
+	for _, s := range []*shape{l.shapes[p], l.shapes[place{"", p.algorithm}]} {
+		if s != nil {
+			out.learn(&report.Body{Values: s.values, Distributions: s.distributions, Tables: s.tables})
+		}
 	}
-	return newShape()
+	return out
 }
 
 // record is the window in the form of a store.
@@ -123,10 +129,6 @@ type shape struct {
 }
 
 func newShape() *shape { return &shape{known: map[string]bool{}} }
-
-func (s *shape) clone() *shape {
-	return &shape{values: slices.Clone(s.values), distributions: slices.Clone(s.distributions), tables: slices.Clone(s.tables)}
-}
 
 // fresh reports whether a name is new, and adds it.
 func (s *shape) fresh(kind, name string) bool {

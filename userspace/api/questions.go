@@ -285,7 +285,7 @@ func (a *API) report(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := read(text, endMS, a.live.shape(q.text("algorithm")))
+	r, err := read(text, endMS, a.live.shape(place{q.text("key"), q.text("algorithm")}))
 	if err != nil {
 		return nil, fmt.Errorf("read a window: %w", err)
 	}
@@ -297,7 +297,7 @@ func (a *API) tableRows(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := a.live.shape(q.text("algorithm"))
+	s := a.live.shape(place{q.text("key"), q.text("algorithm")})
 	at := slices.IndexFunc(s.tables, func(t report.Table) bool { return t.Name == q.text("table") })
 	if at < 0 {
 		return nil, wrong("table", "%s has no table %.100q", q.text("algorithm"), q.text("table"))
@@ -314,7 +314,7 @@ func (a *API) distribution(ctx context.Context, q query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := a.live.shape(q.text("algorithm"))
+	s := a.live.shape(place{q.text("key"), q.text("algorithm")})
 	at := slices.IndexFunc(s.distributions, func(d report.Distribution) bool { return d.Name == q.text("distribution") })
 	if at < 0 {
 		return nil, wrong("distribution", "%s has no distribution %.100q", q.text("algorithm"), q.text("distribution"))
