@@ -1,6 +1,6 @@
 // Command record runs a program in a terminal of its own and draws what the terminal showed as one animated SVG: pictures of docs without an outside service.
 //
-//	lab/run record -o docs/demo.svg -for 40s -- bin/xdpmon demo --duration 24s
+//	PATH=$PWD/bin:$PATH lab/run record -o docs/demo.svg -for 40s -- xdpmon demo --duration 24s
 package main
 
 import (
