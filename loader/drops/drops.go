@@ -10,13 +10,11 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 
 	"github.com/xdpmon/xdpmon/bpf/constant"
 	program "github.com/xdpmon/xdpmon/bpf/drops"
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/loader/privilege"
@@ -65,9 +63,9 @@ func Open(interfaces int) (*Counter, error) {
 }
 
 func (c *Counter) open(interfaces uint32) error {
-	types, err := btf.LoadKernelSpec()
+	types, err := kernelTypes()
 	if err != nil {
-		return fmt.Errorf("%w: the kernel has no BPF type information (CONFIG_DEBUG_INFO_BTF): %w", kernel.ErrUnsupported, err)
+		return err
 	}
 	if c.names, err = namesOf(types); err != nil {
 		return err

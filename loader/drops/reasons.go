@@ -12,11 +12,19 @@ import (
 
 // Reasons returns the running kernel's reasons, by number.
 func Reasons() ([]string, error) {
-	types, err := btf.LoadKernelSpec()
+	types, err := kernelTypes()
 	if err != nil {
 		return nil, err
 	}
 	return namesOf(types)
+}
+
+func kernelTypes() (*btf.Spec, error) {
+	types, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("%w: the kernel has no BPF type information (CONFIG_DEBUG_INFO_BTF): %w", kernel.ErrUnsupported, err)
+	}
+	return types, nil
 }
 
 // namesOf are the names of all counted reasons; a number without a name has its number.

@@ -69,7 +69,7 @@ func (v *view) has(kinds ...finding.Kind) bool {
 
 // add makes a finding of its leading reading.
 func (v *view) add(k finding.Kind, s finding.Subject, r *finding.Reading, because, next string) *finding.Finding {
-	v.found = append(v.found, finding.Finding{ID: string(k) + " " + s.Name + " " + finding.Clock(r.Since), Kind: k, Severity: finding.Of(k), Subject: s, Interface: r.Instance, Since: r.Since, Seen: r.Latest,
+	v.found = append(v.found, finding.Finding{ID: string(k) + " " + s.Name + " " + finding.Clock(r.Since), Kind: k, Severity: finding.Of(k), Subject: s, Interface: r.Instance, Capture: r.Command != "", Since: r.Since, Seen: r.Latest,
 		Windows: r.Windows, Value: r.Value, Expected: r.Expected, What: r.What, Because: because, Next: next, Evidence: r.Evidence, Harm: r.Times(), Lead: finding.KeyOf(&r.Measure), Fresh: r.Apart})
 	return &v.found[len(v.found)-1]
 }

@@ -83,7 +83,7 @@ func (v *view) hostIn(subject string, r *finding.Reading) string {
 // listed is how many flows or addresses a sentence names.
 const listed = 3
 
-// largest names the flows with the largest parts, with their share of all that are named: "; most of it: A > B 40 %, ...".
+// largest names the flows with the largest parts, with their share of all that are named: "; largest flows: A > B 40 %, ...".
 func largest(blames []finding.Blame) string {
 	blames = slices.Clone(blames)
 	sum := 0.

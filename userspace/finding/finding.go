@@ -161,6 +161,7 @@ type Finding struct {
 	Severity  Severity
 	Subject   Subject
 	Interface string // of the instance that saw it; several are joined by a comma
+	Capture   bool   // Interface is a capture; only known in the process that found it
 	Since     int64  // ns since 1970 (or of the packets' clock where that is not known): begin of the first window that shows it
 	Until     int64  // end of the last window that showed it; 0 while it goes on
 	Seen      int64  // end of the latest window that shows it
@@ -206,9 +207,9 @@ var headlines = map[Kind]string{
 	SlowServer:       "Slow servers at %s",
 	SlowReceiver:     "%s takes data slowly",
 	Unanswered:       "%s does not answer",
-	LossBefore:       "Packets from %s are lost before they reach HERE",
+	LossBefore:       "Packets from %s are lost before they reach %[2]s",
 	LossInQueue:      "The queue of %s drops packets",
-	LossAfter:        "Packets to %s are lost after they leave HERE",
+	LossAfter:        "Packets to %s are lost after they leave %[2]s",
 	Reordering:       "Packets from %s arrive out of order",
 	QueueDelay:       "Packets wait in the queue of %s",
 	UnfairUser:       "One flow fills the queue: %s",
@@ -258,7 +259,7 @@ func (f *Finding) place() string {
 	switch {
 	case len(f.Hosts) > 0 || f.Interface == "":
 		return "the hosts that see it"
-	case strings.ContainsAny(f.Interface, "/.") && !strings.Contains(f.Interface, ":"):
+	case f.Capture:
 		return "the place of the capture " + f.Interface
 	}
 	return f.Interface
@@ -270,7 +271,11 @@ func (f *Finding) Headline() string {
 	if n := f.nameOf(subject); n != "" {
 		subject += " (" + n + ")"
 	}
-	text := fmt.Sprintf(strings.Replace(headlines[f.Kind], "HERE", f.place(), 1), subject)
+	words := []any{subject}
+	if strings.Contains(headlines[f.Kind], "%[2]s") {
+		words = append(words, f.place())
+	}
+	text := fmt.Sprintf(headlines[f.Kind], words...)
 	if words, ok := wide[f.Kind]; ok && f.Subject.Type == Interface {
 		text = fmt.Sprintf(words, subject)
 	}

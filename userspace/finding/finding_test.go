@@ -342,3 +342,20 @@ func TestUsual(t *testing.T) {
 		}
 	}
 }
+
+// The place of a loss is the interface or the capture, whatever their names contain.
+func TestHeadlineNamesThePlace(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		capture bool
+		want    string
+	}{
+		{"eth0.100", false, "Packets from 10.2.0.0/16 are lost before they reach eth0.100"},
+		{"a%s.pcap", true, "Packets from 10.2.0.0/16 are lost before they reach the place of the capture a%s.pcap"},
+	} {
+		f := Finding{Kind: LossBefore, Subject: Subject{Prefix, "10.2.0.0/16"}, Interface: c.name, Capture: c.capture}
+		if got := f.Headline(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

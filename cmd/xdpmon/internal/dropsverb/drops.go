@@ -19,7 +19,7 @@ import (
 
 const long = `Counts the packets that the kernel drops, by interface and by the kernel's own reason (the trace point kfree_skb): a socket
 whose buffer is full, a port that nobody listens at, a full queue, a firewall rule, a wrong checksum, a limit of xdpmon's.
-Each reason is printed with its meaning and where to look next.
+Each reason is printed with its meaning and where to look next. Without names, the interfaces are those that exist at the start.
 
 What a network card or an XDP program in its driver drops never becomes a packet of the kernel, and is not counted:
 ip -s link, ethtool -S. The reason needs Linux 5.17; on kernels before 6.11 drops by sockets have no known interface.`
