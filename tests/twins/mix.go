@@ -124,10 +124,23 @@ func (m *mix) Next(f *packet.Frame) error {
 		return err
 	}
 	f.Data[5] = byte(m.left) // some addresses are odd
+	if p.Has(packet.UDP) && p.Src.Is4() && m.left%8 == 0 {
+		makeLaterFragment(f)
+	}
 	if m.r.IntN(6) == 0 && !p.Has(packet.VLAN) {
 		m.wrap(f)
 	}
 	return nil
+}
+
+// makeLaterFragment of an IPv4 packet: its first bytes of payload look like ports, and are none.
+func makeLaterFragment(f *packet.Frame) {
+	const offset, tag = 14 + 6, 4
+	at := offset
+	if binary.BigEndian.Uint16(f.Data[12:]) == builder.EtherVLAN {
+		at += tag
+	}
+	binary.BigEndian.PutUint16(f.Data[at:], 1480/8)
 }
 
 // choose whose packet is the next one.
