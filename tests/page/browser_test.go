@@ -208,7 +208,7 @@ func view(base, name string, parameters ...string) string {
 }
 
 // settled: every section of the view is drawn, and none reports a failure.
-const settled = `document.querySelectorAll("main .section").length > 0 && [...document.querySelectorAll("main .section")].every(s => s.children.length > 0)`
+const settled = `document.querySelectorAll("main .section").length > 0 && [...document.querySelectorAll("main .section")].every(s => s.children.length > 0 && !s.querySelector(":scope > .waiting"))`
 
 func (b *browser) visit(address string) {
 	b.t.Helper()

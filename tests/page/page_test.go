@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -256,6 +257,43 @@ func TestNamesAreText(t *testing.T) {
 	b.until("hosts", `document.querySelector("main table")?.textContent.includes("<img")`)
 	b.until("what turns text is an escape", `document.body.innerText.includes("\\u001b[2J\\u202eevil") && !/[\u001b\u202e]/.test(document.body.innerText)`)
 	sound("hosts")
+}
+
+// Loss, reordering and retransmission are one table by the sender's network, in the view of lean and in that of reorder.
+func TestByNetwork(t *testing.T) {
+	t.Parallel()
+	var hub feed.Hub
+	a := api.New(api.Options{Hub: &hub, Clock: func() report.Clock { return report.Clock{Name: "unix"} }, Findings: func() []finding.Finding { return nil }})
+	server := httptest.NewServer(a.Front(api.Guard{Loopback: true}, web.Front(http.NotFoundHandler())))
+	t.Cleanup(func() { hub.Close(); server.Close() })
+	a.Start(report.Run{Command: "attach"})
+	flows := func(name, column string, rows ...[]any) report.Table {
+		columns := []report.Column{{Name: column, Least: column + "_at_least"}, {Name: column + "_at_least"}}
+		return report.Table{Name: name, Columns: append([]report.Column{{Name: "src", Label: true}, {Name: "sport", Label: true}, {Name: "dst", Label: true}, {Name: "dport", Label: true}, {Name: "proto", Label: true}}, columns...), Rows: rows}
+	}
+	for algorithm, body := range map[string]report.Body{
+		"lean": {Tables: []report.Table{
+			flows("loss", "lost", []any{"10.1.2.3", 80, "192.0.2.1", 4000, "tcp", 7, 5}, []any{"10.1.2.99", 443, "192.0.2.1", 4001, "tcp", 2, 2}, []any{"2001:db8:0:1::7", 443, "2001:db8:9::1", 4002, "tcp", 1, nil}),
+			flows("ooo", "out_of_order"),
+			flows("retrans", "retransmitted", []any{"10.1.2.3", 80, "192.0.2.1", 4000, "tcp", 4, 4})}},
+		"reorder": {Tables: []report.Table{{Name: "prefixes", Columns: []report.Column{{Name: "prefix", Label: true}, {Name: "share", Unit: report.Ratio, Least: "share_at_least", Most: "share_at_most"}, {Name: "share_at_least", Unit: report.Ratio}, {Name: "share_at_most", Unit: report.Ratio}},
+			Rows: [][]any{{"10.1.2.0/24", .25, .2, .3}, {"198.51.100.0/24", .125, .1, .15}}}}},
+	} {
+		end := time.Now().UnixNano()
+		a.Add(report.Line{Algorithm: algorithm, Identity: report.Identity{Instance: "eth0", Interfaces: []string{"eth0"}}, Window: report.Window{Start: end - 1e9, End: end, Number: 1}, Report: body})
+	}
+	b := open(t)
+	for _, algorithm := range []string{"lean", "reorder"} {
+		b.visit(view(server.URL, "instance", "key", "eth0", "algorithm", algorithm))
+		b.until("the table of networks", `document.querySelectorAll("[data-table=networks] tbody tr").length === 3`)
+		var rows []string
+		b.do("rows", chromedp.Evaluate(`[...document.querySelectorAll("[data-table=networks] tbody tr")].map(r => [...r.cells].map(c => c.textContent.trim()).join("|"))`, &rows))
+		if want := []string{"10.1.2.0/24|2|9 (at least 7)|-|4 (at least 4)|25 % [20 .. 30]", "2001:db8::/48|1|1|-|-|-", "198.51.100.0/24|-|-|-|-|12.5 % [10 .. 15]"}; !slices.Equal(rows, want) {
+			t.Errorf("%s: %q, want %q", algorithm, rows, want)
+		}
+		b.quiet(algorithm)
+	}
+	b.inspect("networks")
 }
 
 // Without web.auth a listener elsewhere shows no page of data; with a token it asks for it.

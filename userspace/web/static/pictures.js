@@ -47,8 +47,8 @@ export function bursts(table, from, to) {
 		return svg("g", {}, svg("title", {}, `${human(r[length], "ns")} long, peak ${human(r[peak], "ns")}${culprit >= 0 && r[culprit] ? ", culprit " + r[culprit] : ""}`),
 			svg("rect", { class: "burst", x, y: y - high, width: Math.max(3, (r[length] / span) * wide), height: high }));
 	});
-	return h("figure", {}, h("figcaption", { class: "soft" }, `${rows.length} bursts within ${human(span, "ns")}, the highest ${human(most, "ns")}; the table below has each`),
-		scroll("bursts of the queue", svg("svg", { viewBox: `0 0 ${wide} ${y}`, width: wide, height: y, role: "img", "aria-label": `${rows.length} bursts of the queue` }, ...bars)));
+	return h("figure", {}, h("figcaption", { class: "soft" }, rows.length === 1 ? `One burst, with a longest delay of ${human(most, "ns")}` : `${rows.length} bursts within ${human(span, "ns")}, with a longest delay of ${human(most, "ns")}; the table below has each`),
+		scroll("bursts of the queue", svg("svg", { viewBox: `0 0 ${wide} ${y}`, width: wide, height: y, role: "img", "aria-label": `bursts of the queue: ${rows.length}` }, ...bars)));
 }
 
 // spark is a small line.

@@ -4,6 +4,7 @@ import { human, interval, words, clock } from "./units.js";
 import { overTime, cumulative } from "./chart.js";
 import { timeline, bursts, spark } from "./pictures.js";
 import { table, title } from "./table.js";
+import { networks } from "./networks.js";
 
 const zoomed = (page) => (from, to) => page.zoom(from, to);
 const picked = (page) => (ms) => page.change({ at: new Date(ms + 1).toISOString() });
@@ -22,6 +23,18 @@ function instanceOf(f, all) {
 	return near.length ? { key: near[0].key } : null;
 }
 
+// steps are the numbered commands of a finding as a list; without numbers it is one paragraph.
+function steps(next) {
+	const list = [];
+	for (const part of next.split(/(?:^|; )(?=\d+\. )/)) {
+		const number = `${list.length + 1}. `;
+		if (part.startsWith(number)) list.push(part.slice(number.length));
+		else if (list.length) list.push(`${list.pop()}; ${part}`);
+		else if (part) return h("p", {}, next);
+	}
+	return h("ol", {}, ...list.map((text) => h("li", {}, text)));
+}
+
 // shown links to the row of a finding's subject; for one that has ended, in its last window.
 function shown(page, f, all) {
 	const place = instanceOf(f, all);
@@ -33,7 +46,7 @@ function shown(page, f, all) {
 function one(page, f, all) {
 	const ended = f.until !== null;
 	return h("article", { class: `finding ${f.severity}` }, h("h3", {}, h("span", { class: `badge ${f.severity}` }, ended ? f.severity + ", over" : f.severity), f.text.split(": ")[0]),
-		h("p", {}, f.text.slice(f.text.indexOf(": ") + 2).replace(/ Next: .*$/s, "")), f.next && h("p", {}, h("strong", {}, "Next: "), f.next),
+		h("p", {}, f.text.slice(f.text.indexOf(": ") + 2).replace(/ Next: .*$/s, "")), f.next && [h("p", {}, h("strong", {}, "Next:")), steps(f.next)],
 		h("p", { class: "links" }, shown(page, f, all)), h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
 }
 
@@ -157,6 +170,17 @@ async function tables(page, key, algorithm, report) {
 	return out;
 }
 
+// byNetwork puts what lean and reorder of an instance measure into one table.
+async function byNetwork(page, key, algorithm, report) {
+	if (algorithm !== "lean" && algorithm !== "reorder") return null;
+	const all = (await page.ask("instances")).instances.find((i) => i.key === key)?.algorithms ?? [];
+	const of = async (name) => (name === algorithm ? report : all.some((a) => a.name === name) ? page.ask("reports", { key, algorithm: name, at: page.at }) : null);
+	const [lean, reorder] = await Promise.all([of("lean"), of("reorder")]);
+	const t = networks(lean, reorder, all.find((a) => a.name === "reorder")?.params), state = page.state("networks");
+	state.find = page.parameters.get("find");
+	return t && table(t, state);
+}
+
 const flat = (o, prefix = "") => Object.entries(o || {}).flatMap(([k, v]) => (v !== null && typeof v === "object" && !Array.isArray(v) ? flat(v, `${prefix}${k} `) : [[prefix + words(k), v]]));
 
 function details(report, measuring) {
@@ -187,7 +211,7 @@ function opened(page) {
 			page.parameters.get("at") && h("a", { href: page.link("instance", { key, algorithm }) }, "back to the latest"))];
 		for (const n of report.notes) out.push(h("p", { class: "note" }, n));
 		if (report.hosts) out.push(hosts(report.hosts));
-		const parts = await Promise.all([...report.distributions.map((d) => distribution(page, key, algorithm, d)), values(page, key, algorithm, report.values), tables(page, key, algorithm, report)]);
+		const parts = await Promise.all([...report.distributions.map((d) => distribution(page, key, algorithm, d)), byNetwork(page, key, algorithm, report), values(page, key, algorithm, report.values), tables(page, key, algorithm, report)]);
 		return [...out, ...parts.flat(), details(report, measuring)];
 	}, mine);
 }
