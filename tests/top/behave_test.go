@@ -78,18 +78,18 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// A finding leads to what bears it out: of the instances on its interfaces the one that has the algorithm, and in it the row of its subject.
+// A finding leads to its numbers: to the instance that it names, else of the instances on its interfaces to the one that has the algorithm, and in it to the row of its subject.
 func TestFindingOpensItsInstance(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
 	f := wrong()
-	f[1].Subject.Name, f[1].Interface, f[1].Evidence = "10.0.1.20", "eth0", []string{"delays.flows"}
+	f[1].Subject.Name, f[1].Interface, f[1].Numbers, f[1].Evidence = "10.0.1.20", "eth0", "tenant-3", []string{"delays.flows"}
 	f[0].Interface, f[0].Evidence = "vnet3,eth0", []string{"queues.peak_delay_ns"}
 	r.found(f)
 	tm := open(t, r.target, 100, 40, nil)
 	tm.until("10.0.1.20", "uplink", "queue of eth1")
 	tm.press(right)
-	tm.until("uplink  eth0", "[delays]", "[flows 30]")
+	tm.until("tenant-3  vnet3", "[delays]", "[flows 30]")
 	tm.press(enter)
 	tm.until("largest flows: 10.0.1.20", "source address")
 	tm.press(escape)

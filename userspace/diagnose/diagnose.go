@@ -69,7 +69,7 @@ func (v *view) has(kinds ...finding.Kind) bool {
 
 // add makes a finding of its leading reading.
 func (v *view) add(k finding.Kind, s finding.Subject, r *finding.Reading, because, next string) *finding.Finding {
-	v.found = append(v.found, finding.Finding{ID: string(k) + " " + s.Name + " " + finding.Clock(r.Since), Kind: k, Severity: finding.Of(k), Subject: s, Interface: r.Instance, Capture: r.Command != "", Since: r.Since, Seen: r.Latest,
+	v.found = append(v.found, finding.Finding{ID: string(k) + " " + s.Name + " " + finding.Clock(r.Since), Kind: k, Severity: finding.Of(k), Subject: s, Interface: r.Instance, Numbers: keyOf(r), Capture: r.Command != "", Since: r.Since, Seen: r.Latest,
 		Windows: r.Windows, Value: r.Value, Expected: r.Expected, What: r.What, Because: because, Next: next, Evidence: r.Evidence, Harm: r.Times(), Lead: finding.KeyOf(&r.Measure), Fresh: r.Apart})
 	return &v.found[len(v.found)-1]
 }
@@ -101,7 +101,19 @@ func history(r *finding.Reading) string {
 	if r.Command != "" {
 		return r.Command + " --algo " + r.Algorithm
 	}
-	return fmt.Sprintf("xdpmon history --algo %s --interface %s", r.Algorithm, r.Instance)
+	of := ""
+	if name, _, _ := strings.Cut(keyOf(r), "/"); name != "" && name != r.Instance { // several of an algorithm may measure an interface
+		of = " --instance " + name
+	}
+	return fmt.Sprintf("xdpmon history --algo %s%s --interface %s", r.Algorithm, of, r.Instance)
+}
+
+// keyOf is the key of the instance whose windows these are (Window.Source).
+func keyOf(r *finding.Reading) string {
+	if parts := strings.Split(r.Source, "\x00"); len(parts) > 1 {
+		return parts[1]
+	}
+	return ""
 }
 
 func (v *view) promises() {

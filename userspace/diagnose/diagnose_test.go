@@ -158,7 +158,7 @@ func handshakes(n int, p50 float64) report.Line {
 		t.Rows = [][]any{{"10.2.0.0/24", 40., 40., 40., 40., p50, p50 * .95, p50 * 1.05}}
 	}
 	const length = 10e9
-	return report.Line{Algorithm: "fridge", Identity: report.Identity{Interfaces: []string{"eth0"}}, Window: report.Window{Start: int64(n) * length, End: int64(n+1) * length}, Packets: report.Packets{Seen: 100, Parsed: 100},
+	return report.Line{Algorithm: "fridge", Identity: report.Identity{Instance: "connections", Interfaces: []string{"eth0"}}, Window: report.Window{Start: int64(n) * length, End: int64(n+1) * length}, Packets: report.Packets{Seen: 100, Parsed: 100},
 		Report: report.Body{Values: []report.Value{{Name: "requests", Value: 40.}, {Name: "responses", Value: 40.}, {Name: "estimated", Value: 40.}, {Name: "matched", Value: 40.}, {Name: "inserted", Value: 40.}},
 			Distributions: []report.Distribution{{Name: "delay_ns", Title: "delay from SYN to SYN-ACK"}}, Tables: []report.Table{t}}}
 }
@@ -176,6 +176,9 @@ func TestEngine(t *testing.T) {
 			told = append(told, string(f.State))
 			switch f.State {
 			case finding.Begins:
+				if f.Numbers != "connections" || !strings.Contains(f.Next, "xdpmon history --algo fridge --instance connections --interface eth0") {
+					t.Errorf("numbers of %q, next: %s", f.Numbers, f.Next)
+				}
 				if n != 21 && n != 22 || f.Kind != finding.SlowNetwork || f.Since != 200e9 {
 					t.Errorf("window %d: %+v", n, f)
 				}

@@ -161,6 +161,7 @@ type Finding struct {
 	Severity  Severity
 	Subject   Subject
 	Interface string // of the instance that saw it; several are joined by a comma
+	Numbers   string // key of the instance whose numbers these are (report.Identity.Key); "" where several hosts see it
 	Capture   bool   // Interface is a capture; only known in the process that found it
 	Since     int64  // ns since 1970 (or of the packets' clock where that is not known): begin of the first window that shows it
 	Until     int64  // end of the last window that showed it; 0 while it goes on

@@ -17,6 +17,7 @@ type form struct {
 	Severity     Severity     `json:"severity"`
 	Subject      Subject      `json:"subject"`
 	Interface    string       `json:"interface"`
+	Key          string       `json:"key,omitempty"`
 	Since        int64        `json:"since"`
 	Until        *int64       `json:"until"`
 	SinceTime    *string      `json:"since_time"`
@@ -44,7 +45,7 @@ type form struct {
 
 // MarshalJSON writes the finding with its sentence. What is no number is null.
 func (f Finding) MarshalJSON() ([]byte, error) {
-	w := form{ID: f.ID, State: f.State, Kind: f.Kind, Severity: f.Severity, Subject: f.Subject, Interface: f.Interface, Since: f.Since, SinceTime: utc(f.Since), Windows: f.Windows,
+	w := form{ID: f.ID, State: f.State, Kind: f.Kind, Severity: f.Severity, Subject: f.Subject, Interface: f.Interface, Key: f.Numbers, Since: f.Since, SinceTime: utc(f.Since), Windows: f.Windows,
 		What: f.What, Unit: string(f.Value.Unit), Value: some(f.Value.Value), Low: some(f.Value.Low), High: some(f.Value.High), Expected: some(f.Expected.Value),
 		ExpectedLow: some(f.Expected.Low), ExpectedHigh: some(f.Expected.High), Source: f.Expected.Source, Harm: f.Harm, Because: f.Because, Next: f.Next, Evidence: f.Evidence,
 		Hosts: f.Hosts, Known: f.Known, Links: f.Links, Names: f.Names, Text: f.Sentence()}
@@ -67,7 +68,7 @@ func (f *Finding) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("read finding: unknown kind %.40q", w.Kind)
 	}
 	unit := report.Unit(w.Unit)
-	*f = Finding{ID: w.ID, State: w.State, Kind: w.Kind, Severity: w.Severity, Subject: w.Subject, Interface: w.Interface, Since: w.Since, Windows: w.Windows, What: w.What,
+	*f = Finding{ID: w.ID, State: w.State, Kind: w.Kind, Severity: w.Severity, Subject: w.Subject, Interface: w.Interface, Numbers: w.Key, Since: w.Since, Windows: w.Windows, What: w.What,
 		Value: Estimate{or(w.Value), or(w.Low), or(w.High), unit}, Expected: Expected{Estimate{or(w.Expected), or(w.ExpectedLow), or(w.ExpectedHigh), unit}, w.Source},
 		Harm: w.Harm, Because: w.Because, Next: w.Next, Evidence: w.Evidence, Hosts: w.Hosts, Known: w.Known, Links: w.Links, Names: bounded(w.Names)}
 	if w.Until != nil {

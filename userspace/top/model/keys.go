@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
@@ -284,13 +285,15 @@ func (m *Model) openSubject(f *finding.Finding) Effect {
 	return Ask
 }
 
-// placeOf is where the numbers of a finding are: the first instance on its interface that runs an algorithm of its evidence.
+// placeOf is where the numbers of a finding are: the instance that it names, else the first on its interface that runs an algorithm of its evidence.
 func (m *Model) placeOf(f *finding.Finding) (key, algorithm string) {
 	places := strings.Split(f.Interface, ",")
+	named := func(i api.Instance) bool { return f.Numbers != "" && i.Key == f.Numbers }
+	known := slices.ContainsFunc(m.Instances.Instances, named)
 	for n := range m.Instances.Instances {
 		i := &m.Instances.Instances[n]
 		row := m.row(i.Key)
-		if row == nil || row.main == nil || !slices.Contains(places, i.Key) && !slices.ContainsFunc(i.Interfaces, func(name string) bool { return slices.Contains(places, name) }) {
+		if row == nil || row.main == nil || known && !named(*i) || !known && !slices.Contains(places, i.Key) && !slices.ContainsFunc(i.Interfaces, func(name string) bool { return slices.Contains(places, name) }) {
 			continue
 		}
 		for _, e := range f.Evidence {

@@ -13,9 +13,9 @@ const axis = (page) => { const r = page.range; return { range: [r.from / 1e3, r.
 
 // --- findings and instances
 
-// instanceOf is where the numbers of a finding are: the first instance on its interface that runs an algorithm of its evidence.
+// instanceOf is where the numbers of a finding are: the instance that it names, else the first on its interface that runs an algorithm of its evidence.
 function instanceOf(f, all) {
-	const names = f.interface.split(","), near = all.filter((i) => names.includes(i.key) || i.interfaces.some((n) => names.includes(n)));
+	const names = f.interface.split(","), named = f.key ? all.filter((i) => i.key === f.key) : [], near = named.length ? named : all.filter((i) => names.includes(i.key) || i.interfaces.some((n) => names.includes(n)));
 	for (const i of near) for (const e of f.evidence) {
 		const a = i.algorithms.find((x) => x.name === e.split(".")[0]);
 		if (a) return { key: i.key, algorithm: a.name };
