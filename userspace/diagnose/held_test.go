@@ -66,6 +66,20 @@ func TestLateWindow(t *testing.T) {
 			}
 			return l
 		}, "windows-late of fridge 11 slow-network of fridge 21", 1},
+		"one was stretched, and is later than the other": {func(l []report.Line) (list []report.Line) {
+			for i := 0; i < len(l); i += 2 {
+				list = append(list, l[i+1])
+				switch other := l[i]; other.Window.Start {
+				case 100e9, 110e9:
+				case 120e9:
+					other.Window.Start, other.Window.Stretched = 100e9, true
+					list = append(list, other)
+				default:
+					list = append(list, other)
+				}
+			}
+			return list
+		}, "slow-network of beaucoup 21", 4},
 		"one is missing": {func(l []report.Line) []report.Line {
 			return slices.DeleteFunc(l, func(l report.Line) bool { return l.Algorithm == "beaucoup" && l.Window.Start == 210e9 })
 		}, "slow-network of fridge 22", 1},
