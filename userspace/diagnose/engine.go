@@ -323,7 +323,7 @@ func (e *Engine) Unable() (list []string) {
 		}
 	}
 	if e.partial > 0 {
-		list = append(list, fmt.Sprintf("%d of %d windows lack the part of an algorithm that was read too late: no finding starts or ends in them", e.partial, e.done))
+		list = append(list, fmt.Sprintf("what happened in %d of %d windows: this machine was too busy to read all tables in time, and no finding starts or ends in them (remedy: longer windows, or a higher priority for xdpmon)", e.partial, e.done))
 	}
 	return list
 }
