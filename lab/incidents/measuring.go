@@ -126,13 +126,13 @@ func late(w *world) *staged {
 	}
 }
 
-// fullAndLossy: a full link, and losses before the device that it hides. The uploads that losses need take 10 to 12 Mbit/s from the start on: the link has more, or
-// it would be full before the incident; with twice the rate it is not filled where the machine has little time for senders. In a capture behind the queue both are segments that are missing: their place is the
+// fullAndLossy: a full link, and losses before the device that it hides. The uploads that losses need take 10 to 12 Mbit/s from the start on: the link has twice
+// as much, or it would be full before the incident. In a capture behind the queue both are segments that are missing: their place is the
 // network that loses them where most are its own, and the capture where they are not.
 func fullAndLossy(w *world) *staged {
 	s := together(full, lossBefore)(w)
-	w.options.Rate, w.options.Limit = 1.6*w.options.Rate, 2*w.options.Limit
-	s.what += fmt.Sprintf("; the link has 1.6 times the rate, %.0f Mbit/s", w.options.Rate/1e6)
+	w.options.Rate, w.options.Limit = 2*w.options.Rate, 2*w.options.Limit
+	s.what += fmt.Sprintf("; the link has twice the rate, %.0f Mbit/s", w.options.Rate/1e6)
 	lost := s.captured[0].subject
 	s.captured[0].subject = subject{lost.what + ", or the capture", func(name string) bool { return lost.right(name) || here.right(name) }}
 	return s
