@@ -280,7 +280,7 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 	}
 	if gone == 0 || gone == all && all > 2 {
 		because := fmt.Sprintf("%d of %d servers and networks send fewer answers than usual", gone, all)
-		next := steps("ping and query the servers from this host: without an answer they are down, or the way to them is", windowsOf(r))
+		next := steps("ping and query the servers from this host: without an answer they are down, or the path to them is", windowsOf(r))
 		if gone == 0 {
 			because = "the servers that answered before still do: the unanswered requests go to others"
 			next = steps(look(r)+" --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack': lists the servers that are asked", windowsOf(r))
@@ -334,7 +334,7 @@ func (v *view) services() {
 			if v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 				because = "handshakes with its network are also late: possibly the network"
 			}
-			v.add(s.slow, r.Subject, r, because, steps(s.looked+hostOf(r.Subject)+" from this host: fast now means that only some questions are slow; slow means the server or the way to it", v.trace(hostOf(r.Subject), r), windowsOf(r)))
+			v.add(s.slow, r.Subject, r, because, steps(s.looked+hostOf(r.Subject)+" from this host: fast now means that only some questions are slow; slow means the server or the path to it", v.trace(hostOf(r.Subject), r), windowsOf(r)))
 		}
 	}
 }
@@ -382,9 +382,8 @@ func (v *view) queues() {
 
 // stands adds the finding of a standing queue: the user that fills it, or more traffic than the link carries.
 func (v *view) stands(r *finding.Reading) {
-	drops := v.dropped(r.Instance)
 	if s, share := dominating(r.Blames); share >= most {
-		f := v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
+		f := v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, v.dropped(r.Instance)),
 			steps("ss -tinp on "+hostOf(finding.Subject{Name: senderOf(s)})+": names the program that sends", shaped(r.Instance)+": others are no longer delayed by it", windowsOf(r)))
 		f.Lead = queueLead(r)
 		return
@@ -394,7 +393,7 @@ func (v *view) stands(r *finding.Reading) {
 		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
 		because = "most packets wait, and no flow or host has half of the queue"
 	}
-	f := v.add(k, subject, r, because+largest(r.Blames)+drops, steps(look(r)+" --algo conquest,precision: all flows in the queue, and their shares", shaped(r.Instance)))
+	f := v.add(k, subject, r, because+largest(r.Blames)+v.droppedBeside(r.Instance), steps(look(r)+" --algo conquest,precision: all flows in the queue, and their shares", shaped(r.Instance)))
 	f.Lead = queueLead(r)
 }
 
@@ -451,10 +450,20 @@ func dominating(blames []finding.Blame) (s finding.Subject, share float64) {
 func (v *view) dropped(instance string) string {
 	for _, r := range v.by[finding.QueueDrops] {
 		if r.Instance == instance && r.Value.Value > 0 {
-			return "; the queue drops " + report.Human(r.Value.Value, report.Ratio)
+			return "; the queue drops " + report.Human(r.Value.Value, report.Ratio) + " of the packets"
 		}
 	}
 	return ""
+}
+
+// droppedBeside is the same where drops are a finding of their own, which has the share: its worst window is another one.
+func (v *view) droppedBeside(instance string) string {
+	for _, r := range v.by[finding.QueueDrops] {
+		if r.Instance == instance && r.Value.Value >= dropsToo {
+			return "; the queue drops packets"
+		}
+	}
+	return v.dropped(instance)
 }
 
 func topUsers(blames []finding.Blame) string {
@@ -484,7 +493,7 @@ func (v *view) losses() {
 			because = "senders take it for loss and retransmit, although almost nothing is missing"
 			resent = nil
 		}
-		v.add(finding.Reordering, s, reordered, because, steps("parallel paths on the way from there (ECMP by packet, link aggregation, several queues): one that sends packets of a flow on different paths reorders them", v.trace(s.Name, reordered)))
+		v.add(finding.Reordering, s, reordered, because, steps("parallel paths from there (ECMP by packet, link aggregation, several queues): one that sends packets of a flow on different paths reorders them", v.trace(s.Name, reordered)))
 		holes = nil
 	}
 	if holes != nil {

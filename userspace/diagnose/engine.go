@@ -40,7 +40,8 @@ type Engine struct {
 
 // source is an algorithm of an instance, whose windows arrive here.
 type source struct {
-	end, length int64 // of its latest window, ns; the longest one's length
+	end, length int64 // of its latest window, ns; the longest one's length, without stretched ones
+	stretched   bool  // length is that of a stretched window, since there is no other
 	missed      int   // consecutive rounds that waited for it without success
 }
 
@@ -69,13 +70,14 @@ type Window struct {
 	Source     string // algorithm, instance, and what it matches
 	Instance   string
 	Start, End int64
+	Stretched  bool
 	Packets    uint64
 	Seen       finding.Seen
 }
 
 // Apply applies an algorithm's rule to a line. It is pure.
 func Apply(l report.Line) Window {
-	w := Window{Source: l.Algorithm + "\x00" + l.Key(), Instance: l.Place(), Start: l.Window.Start, End: l.Window.End, Packets: l.Packets.Seen}
+	w := Window{Source: l.Algorithm + "\x00" + l.Key(), Instance: l.Place(), Start: l.Window.Start, End: l.Window.End, Stretched: l.Window.Stretched, Packets: l.Packets.Seen}
 	for _, d := range l.Report.Distributions {
 		w.Source += "\x00" + d.Title
 	}
@@ -119,14 +121,21 @@ func (e *Engine) add(w Window) []finding.Finding {
 	return nil
 }
 
-// due records when a source's next window is due.
+// due records when a source's next window is due. A stretched window does not change that: after a process stood still for two windows, its rounds would be closed
+// without the sources that deliver last, and their findings would end.
 func (e *Engine) due(w Window) {
 	s := e.known[w.Source]
 	if s == nil {
 		s = &source{}
 		e.known[w.Source] = s
 	}
-	s.end, s.length, s.missed = w.End+e.offset, max(s.length, w.End-w.Start), 0
+	s.end, s.missed = w.End+e.offset, 0
+	switch took := w.End - w.Start; {
+	case s.length == 0 || s.stretched:
+		s.length, s.stretched = took, w.Stretched
+	case !w.Stretched:
+		s.length = max(s.length, took)
+	}
 }
 
 // patience is how long a round waits for a source whose next window is due, in shortest windows: sessions that started at different times are up to one window
@@ -314,7 +323,7 @@ func (e *Engine) Unable() (list []string) {
 		}
 	}
 	if e.partial > 0 {
-		list = append(list, fmt.Sprintf("%d of %d windows lack the part of an algorithm that was read too late: no finding starts or ends in them", e.partial, e.done))
+		list = append(list, fmt.Sprintf("what happened in %d of %d windows: this machine was too busy to read all tables in time, and no finding starts or ends in them (remedy: longer windows, or a higher priority for xdpmon)", e.partial, e.done))
 	}
 	return list
 }

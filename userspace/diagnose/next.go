@@ -24,7 +24,13 @@ func steps(list ...string) string {
 
 // windowsOf is the step that shows the windows of a reading; a capture has no store.
 func windowsOf(r *finding.Reading) string {
-	return history(r) + ": its values in each window: when they changed, and what changed with them"
+	return history(r) + ": " + cmp.Or(measures[r.Algorithm], "its values") + " in each window: when they changed, and what changed with them"
+}
+
+// measures are what algorithms measure: their names are known to few who read a finding.
+var measures = map[string]string{
+	"ahab": "rates of users", "beaucoup": "alerts", "carpe": "heavy flows of the network", "conquest": "waits in the queue", "fridge": "delays and answers", "hhh": "heavy networks",
+	"lean": "losses, repetitions and reordering", "precision": "the largest flows", "reorder": "reordering",
 }
 
 // trace is the step that finds the hop with a delay or loss on the way to a network or host.
@@ -170,7 +176,7 @@ func flowsOf(r *finding.Reading, host string) string {
 
 // Counters of links.
 const (
-	counters   = "ip -s link and ethtool -S of each interface on the way: the one whose errors or drops increase loses them"
+	counters   = "ip -s link and ethtool -S of each interface on the path: the one whose errors or drops increase loses them"
 	linksKnown = "with xdpmon on several hosts the coordinator lists suspect links (docs/coordinator.md)"
 )
 
@@ -188,11 +194,11 @@ func (v *view) askAgain(k finding.Kind, g, r *finding.Reading) string {
 	host := v.orAny(hostOf(g.Subject), g)
 	switch k {
 	case finding.DNSUnanswered:
-		return steps("dig @"+host+" from this host: an answer means that the way of its clients is broken; none, that the server or the way to it is", v.trace(host, g), windowsOf(r))
+		return steps("dig @"+host+" from this host: an answer means that the path of its clients is broken; none, that the server or the path to it is", v.trace(host, g), windowsOf(r))
 	case finding.NTPUnanswered:
-		return steps("ntpdate -q "+host+" from this host: an answer means that the way of its clients is broken; none, that the server or the way to it is", v.trace(host, g), windowsOf(r))
+		return steps("ntpdate -q "+host+" from this host: an answer means that the path of its clients is broken; none, that the server or the path to it is", v.trace(host, g), windowsOf(r))
 	}
-	return steps("ping "+host+": an answer means that it is up and does not listen, or a firewall drops; none, that it or the way to it is down", "ss -ltn on "+host+": lists the ports on which it listens", windowsOf(r))
+	return steps("ping "+host+": an answer means that it is up and does not listen, or a firewall drops; none, that it or the path to it is down", "ss -ltn on "+host+": lists the ports on which it listens", windowsOf(r))
 }
 
 // orAny is a host of a subject, or the subject if none is known.

@@ -58,7 +58,7 @@ type Blame struct {
 }
 
 // Measure is one number of a window that can show a symptom: what a rule makes of a report. One whose Subject has no name is about those that the window does not
-// list: with Weak it can show the symptom of nobody, and why; without, each may have as much as Value.High.
+// list: with Weak it can show the symptom of nobody, and why; without, each may have as much as Value.High. With Absent of at least that, a window that lists nobody is a window of the past of all who are listed later.
 type Measure struct {
 	Symptom   Symptom
 	Subject   Subject

@@ -104,6 +104,7 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 		m.Source = source
 		if m.Subject.Name == "" {
 			blind[familyOf(m)] = *m
+			families[familyOf(m)] = families[familyOf(m)] || m.Weak == "" && m.Value.High <= m.Absent
 			continue
 		}
 		present[KeyOf(m)] = true

@@ -82,9 +82,13 @@ func findings(l report.Line) (seen finding.Seen) {
 // holesFrom measures of each network from which segments are missing how many, of all segments of the interface: reports have no number of segments by network. The
 // share of a busy interface may stay below what counts as a change, while one network loses a large part of what it sends.
 func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
+	others := finding.New(l, finding.HolesFrom, finding.Subject{Type: finding.Prefix}, finding.Estimate{High: unlistedFrom, Unit: report.Ratio}, "")
+	others.Absent = unlistedFrom // of whom nothing is missing for long has a past, too
 	if !(examined >= fewestSegments) {
-		return nil
+		others.Weak = "fewer than 200 segments"
+		return []finding.Measure{others}
 	}
+	list = append(list, others)
 	networks := map[netip.Prefix]from{}
 	finding.Rows(l.Report, "loss", func(r finding.Row) {
 		a, err := netip.ParseAddr(r.Text("src"))

@@ -65,7 +65,7 @@ func TestHolesFrom(t *testing.T) {
 		usual := finding.Usual{Median: unlistedFrom, Scatter: 0, Most: unlistedFrom, Windows: 20}
 		var got []string
 		for _, m := range findings(l).Measures {
-			if m.Symptom != finding.HolesFrom {
+			if m.Symptom != finding.HolesFrom || m.Subject.Name == "" {
 				continue
 			}
 			_, apart, _ := usual.Compare(&m)
@@ -74,6 +74,26 @@ func TestHolesFrom(t *testing.T) {
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
+	}
+}
+
+// A network that loses for the first time is found in the second window: windows in which nothing is missing from anybody are its past.
+func TestFirstHolesFrom(t *testing.T) {
+	streams, began := finding.NewStreams(), -1
+	for n := range 12 {
+		table := report.Table{Name: "loss", Columns: []report.Column{{Name: "src"}, {Name: "dst"}, {Name: "lost"}, {Name: "lost_at_least"}}}
+		if n >= 10 {
+			table.Rows = [][]any{{"10.1.1.1", "10.2.2.2", 50. * segmentBytes, 25. * segmentBytes}}
+		}
+		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}}}}
+		for _, r := range streams.Window("lean", findings(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
+			if r.Symptom == finding.HolesFrom && r.Active && began < 0 {
+				began = n
+			}
+		}
+	}
+	if began != 11 {
+		t.Errorf("found in window %d, want 11", began)
 	}
 }
 

@@ -308,6 +308,8 @@ func (t Table) heading() string {
 // nameWidth is how many characters of a row's names are shown to people; JSON has the full names.
 const nameWidth = 28
 
+const nameColumn = "name"
+
 // forPeople omits the columns for programs, and inserts the rows' names after the first column that is not a label.
 func (t Table) forPeople(style Style) Table {
 	people, names := t, len(t.Names) > 0
@@ -325,13 +327,14 @@ func (t Table) forPeople(style Style) Table {
 		add(c, func(n int) any { return cell(t.Rows[n], i) })
 		if names && !c.Label {
 			names = false
-			add(Column{Name: "name"}, func(n int) any { return style.clip(known.Row(t.Names[n]), nameWidth) })
+			add(Column{Name: nameColumn}, func(n int) any { return style.clip(known.Row(t.Names[n]), nameWidth) })
 		}
 	}
 	return people
 }
 
-// bySecond adds a column of values per second next to a column with a rate; bits per second before bytes, which are left out first where the width does not suffice.
+// bySecond adds a column of values per second next to a column with a rate; bits per second before bytes, and packets per second after names: what is last is left
+// out first where the width does not suffice.
 func (t Table) bySecond(seconds float64) Table {
 	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Rate })
 	if at < 0 || !(seconds > 0) {
@@ -340,6 +343,8 @@ func (t Table) bySecond(seconds float64) Table {
 	c, to, factor := Column{Name: t.Columns[at].Name + " per second", Unit: PerSecond}, at+1, 1/seconds
 	if t.Columns[at].Unit == Bytes {
 		c, to, factor = Column{Name: "rate", Unit: BitRate}, at, 8/seconds
+	} else if to < len(t.Columns) && t.Columns[to].Name == nameColumn {
+		to++
 	}
 	t.Columns = slices.Insert(slices.Clone(t.Columns), to, c)
 	for n, row := range t.Rows {

@@ -140,9 +140,13 @@ func (c *checker) live(ctx context.Context) error {
 	c.running = ctx
 	list := c.passes(true)
 	var attached sync.WaitGroup
+	var ready atomic.Int64
 	attached.Add(len(list))
+	loaded := make(chan struct{})
+	go c.progress(ctx, loaded, &ready, len(list), firstProgress, nextProgress)
 	go func() {
 		attached.Wait()
+		close(loaded)
 		if ctx.Err() == nil {
 			_ = c.o.Settle()
 			c.all.Store(true)
@@ -171,11 +175,11 @@ func (c *checker) live(ctx context.Context) error {
 			live.Changed = c.changed
 		}
 		var once sync.Once
-		ready := func() { once.Do(attached.Done) }
-		live.Started = func([]*attach.Attachment) { ready() }
+		started := func() { once.Do(func() { ready.Add(1); attached.Done() }) }
+		live.Started = func([]*attach.Attachment) { started() }
 		go func() {
 			err := c.o.Live(ctx, live)
-			ready()
+			started()
 			if err != nil && p.Live && ctx.Err() == nil {
 				c.notice("queue: the own queue cannot be watched: %v", err)
 				err = nil
@@ -192,6 +196,26 @@ func (c *checker) live(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// progress reports how far loading is if it takes longer than wait: the kernel verifies some forty programs an interface.
+func (c *checker) progress(ctx context.Context, loaded <-chan struct{}, ready *atomic.Int64, all int, wait, next time.Duration) {
+	for ; ; wait = next {
+		select {
+		case <-ctx.Done():
+			return
+		case <-loaded:
+			return
+		case <-time.After(wait):
+			c.notice("loading programs on %s: %d of %d groups are attached", strings.Join(c.o.Names, ", "), ready.Load(), all)
+		}
+	}
+}
+
+// When progress is reported.
+const (
+	firstProgress = 2 * time.Second
+	nextProgress  = 10 * time.Second
+)
 
 // changed notes that an interface is removed, or that it is there again: what is not measured is not "nothing found".
 func (c *checker) changed(iface string, attached bool) {
@@ -372,8 +396,9 @@ func (c *checker) lines(f finding.Finding) []string {
 	}
 	parts := f.Parts()
 	lines := report.Wrap(head+": "+parts[0], c.o.Style)
+	parts[2] += fmt.Sprintf("; values: the worst window of %v", c.o.Window)
 	if !c.o.Captures && c.o.Host != "" {
-		parts[2] += ", on " + f.Interface + " of " + c.o.Host
+		parts = slices.Insert(parts, 3, "measured on "+f.Interface+" of "+c.o.Host)
 	}
 	for _, text := range parts[1:] {
 		lines = append(lines, c.inset(text, "  ")...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,6 +97,20 @@ func TestRemoved(t *testing.T) {
 	if text := strings.Join(p.lines, "\n"); strings.Contains(text, "veth2 is removed") || strings.Contains(text, "200 TCP segments") {
 		t.Errorf("%s", text)
 	}
+}
+
+// A check that takes long to load its programs reports how far it is.
+func TestProgress(t *testing.T) {
+	var p printed
+	o := p.options(t, Options{Names: []string{"veth1"}})
+	c := &checker{o: o}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var ready atomic.Int64
+	ready.Store(3)
+	go c.progress(ctx, make(chan struct{}), &ready, 8, time.Millisecond, time.Hour)
+	<-p.measuring
+	p.has(t, "loading programs on veth1: 3 of 8 groups are attached")
 }
 
 // What a capture has before it is cut off is read by every pass and reported; then the check fails with the reason.
