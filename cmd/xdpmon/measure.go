@@ -183,7 +183,7 @@ func (m *measurement) emit(l report.Line) error {
 // diagnose shows the findings that begin or end with a window.
 func (m *measurement) diagnose(l report.Line) {
 	for _, f := range m.names.Findings(m.findings.Line(l)) {
-		event := f.Said()
+		event := f.Output()
 		m.api.Found(f)
 		m.hub.Publish(m.ending(), feed.Event{Finding: &event})
 	}

@@ -353,8 +353,8 @@ func TestStream(t *testing.T) {
 	b := r.listen(t, "/stream?algorithm=fridge&whole=true")
 	r.publish(7, "lean")
 	r.publish(8, "fridge")
-	said := found("a", finding.Begins, 0)
-	text := said.Said()
+	shown := found("a", finding.Begins, 0)
+	text := shown.Output()
 	r.hub.Publish(context.Background(), feed.Event{Finding: &text})
 	name, data := event(t, b)
 	var l kept

@@ -33,16 +33,16 @@ func (k Word) Decode(p *Parser, n *yaml.Node) (any, bool) {
 		return nil, false
 	}
 	if n.Tag == "!!null" || text == "" {
-		p.Say(n, "%s is empty", k.What)
+		p.Errorf(n, "%s is empty", k.What)
 		return nil, false
 	}
 	if len(k.Choices) > 0 && !slices.Contains(k.Choices, text) {
-		p.Say(n, "%s %q: choose one of %s%s", k.What, text, strings.Join(k.Choices, ", "), nearest.Hint(text, k.Choices))
+		p.Errorf(n, "%s %q: choose one of %s%s", k.What, text, strings.Join(k.Choices, ", "), nearest.Hint(text, k.Choices))
 		return nil, false
 	}
 	if k.Check != nil {
 		if err := k.Check(text); err != nil {
-			p.Say(n, "%s", err)
+			p.Errorf(n, "%s", err)
 			return nil, false
 		}
 	}
@@ -63,7 +63,7 @@ func (k Word) Schema() map[string]any {
 // Scalar is the text of a scalar node.
 func Scalar(p *Parser, n *yaml.Node, what string) (string, bool) {
 	if n.Kind != yaml.ScalarNode {
-		p.Say(n, "%s is one value, not %s", what, Describe(n))
+		p.Errorf(n, "%s is one value, not %s", what, Describe(n))
 		return "", false
 	}
 	return n.Value, true
@@ -74,12 +74,12 @@ type Flag struct{ What string }
 
 func (k Flag) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		p.Say(n, "%s is true or false, not %s", k.What, Describe(n))
+		p.Errorf(n, "%s is true or false, not %s", k.What, Describe(n))
 		return nil, false
 	}
 	v, err := strconv.ParseBool(strings.ToLower(n.Value))
 	if err != nil {
-		p.Say(n, "%s is true or false, not %s", k.What, Describe(n))
+		p.Errorf(n, "%s is true or false, not %s", k.What, Describe(n))
 	}
 	return v, err == nil
 }
@@ -99,7 +99,7 @@ func (k Number) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := strconv.ParseUint(text, 0, 64)
 	if err != nil || n.Tag != "!!int" || v < k.Min || v > k.Max {
-		p.Say(n, "%s %s: give an integer from %d to %d", k.What, Describe(n), k.Min, k.Max)
+		p.Errorf(n, "%s %s: give an integer from %d to %d", k.What, Describe(n), k.Min, k.Max)
 		return nil, false
 	}
 	return v, true
@@ -122,11 +122,11 @@ func (k Duration) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := time.ParseDuration(text)
 	if err != nil || n.Tag == "!!int" {
-		p.Say(n, "%s %s: give a duration like 10s, 500ms or 24h", k.What, Describe(n))
+		p.Errorf(n, "%s %s: give a duration like 10s, 500ms or 24h", k.What, Describe(n))
 		return nil, false
 	}
 	if v < k.Min || v > k.Max {
-		p.Say(n, "%s %s: allowed are %v to %v", k.What, text, k.Min, k.Max)
+		p.Errorf(n, "%s %s: allowed are %v to %v", k.What, text, k.Min, k.Max)
 		return nil, false
 	}
 	return v, true
@@ -149,11 +149,11 @@ func (k Size) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := algo.ParseSize(text)
 	if err != nil || n.Tag == "!!null" {
-		p.Say(n, "%s %s: give a size like 64KiB or 256MiB", k.What, Describe(n))
+		p.Errorf(n, "%s %s: give a size like 64KiB or 256MiB", k.What, Describe(n))
 		return nil, false
 	}
 	if v < k.Min || v > k.Max {
-		p.Say(n, "%s %s: allowed are %d to %d bytes", k.What, text, k.Min, k.Max)
+		p.Errorf(n, "%s %s: allowed are %d to %d bytes", k.What, text, k.Min, k.Max)
 		return nil, false
 	}
 	return v, true
@@ -173,11 +173,11 @@ type List[T any] struct {
 
 func (k List[T]) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.SequenceNode {
-		p.Say(n, "%s is a list, not %s", k.What, Describe(n))
+		p.Errorf(n, "%s is a list, not %s", k.What, Describe(n))
 		return nil, false
 	}
 	if len(n.Content) < k.Min {
-		p.Say(n, "%s is empty", k.What)
+		p.Errorf(n, "%s is empty", k.What)
 		return nil, false
 	}
 	values, good := make([]T, 0, len(n.Content)), true
@@ -256,7 +256,7 @@ func (o Object[T]) Decode(p *Parser, n *yaml.Node) (any, bool) {
 	}
 	for _, f := range o.Fields {
 		if f.Required && given[f.Key] == nil && (n.Kind == yaml.MappingNode || n.Tag == "!!null") {
-			p.Say(n, "%s lacks %s: %s", o.What, f.Key, f.Help)
+			p.Errorf(n, "%s lacks %s: %s", o.What, f.Key, f.Help)
 			good = false
 		}
 	}

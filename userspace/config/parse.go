@@ -25,8 +25,8 @@ type Parser struct {
 	depth    int
 }
 
-// Say records an error at a node.
-func (p *Parser) Say(n *yaml.Node, format string, args ...any) {
+// Errorf records an error at a node.
+func (p *Parser) Errorf(n *yaml.Node, format string, args ...any) {
 	p.Problems = append(p.Problems, Problem{p.File, max(1, n.Line), max(1, n.Column), bounded(fmt.Sprintf(format, args...))})
 }
 
@@ -52,7 +52,7 @@ func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	err := d.Decode(&doc)
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
-			p.Say(&more, "second document: a configuration is a single document")
+			p.Errorf(&more, "second document: a configuration is a single document")
 			return nil
 		}
 	}
@@ -60,7 +60,7 @@ func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	case errors.Is(err, io.EOF) && len(doc.Content) == 1:
 		return doc.Content[0]
 	case errors.Is(err, io.EOF):
-		p.Say(&yaml.Node{}, "the file is empty: %s missing", lacks)
+		p.Errorf(&yaml.Node{}, "the file is empty: %s missing", lacks)
 	default:
 		p.syntax(err, text)
 	}
@@ -86,7 +86,7 @@ func (p *Parser) syntax(err error, text []byte) {
 		line := lines[n.Line-1]
 		n.Column = len(line) - len(strings.TrimLeft(line, " \t")) + 1
 	}
-	p.Say(n, "no YAML: %s", what)
+	p.Errorf(n, "no YAML: %s", what)
 }
 
 func indentation(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
@@ -100,7 +100,7 @@ func (p *Parser) enter(n *yaml.Node) *yaml.Node {
 		n = n.Alias
 	}
 	if p.depth++; p.depth > max(p.Depth, maxDepth) {
-		p.Say(n, "nested too deeply")
+		p.Errorf(n, "nested too deeply")
 		p.depth--
 		return nil
 	}
@@ -118,7 +118,7 @@ func (p *Parser) Pairs(n *yaml.Node, what string) (list []Pair, ok bool) {
 		return nil, true
 	}
 	if n.Kind != yaml.MappingNode {
-		p.Say(n, "%s is a mapping (key: value), not %s", what, Describe(n))
+		p.Errorf(n, "%s is a mapping (key: value), not %s", what, Describe(n))
 		return nil, false
 	}
 	ok = true
@@ -126,12 +126,12 @@ func (p *Parser) Pairs(n *yaml.Node, what string) (list []Pair, ok bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
-			p.Say(k, "a key is a word, not %s", Describe(k))
+			p.Errorf(k, "a key is a word, not %s", Describe(k))
 			ok = false
 			continue
 		}
 		if first := seen[k.Value]; first != nil {
-			p.Say(k, "%s is given twice: line %d has it, too", k.Value, first.Line)
+			p.Errorf(k, "%s is given twice: line %d has it, too", k.Value, first.Line)
 			ok = false
 			continue
 		}
@@ -156,5 +156,5 @@ func Describe(n *yaml.Node) string {
 
 // Unknown records an error about an unknown key.
 func (p *Parser) Unknown(k *yaml.Node, what string, names []string) {
-	p.Say(k, "%s has no key %s: there are %s%s", what, strconv.Quote(k.Value), strings.Join(names, ", "), nearest.Hint(k.Value, names))
+	p.Errorf(k, "%s has no key %s: there are %s%s", what, strconv.Quote(k.Value), strings.Join(names, ", "), nearest.Hint(k.Value, names))
 }

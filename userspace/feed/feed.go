@@ -16,10 +16,10 @@ var ErrClosed = errors.New("feed closed")
 
 // Event is one published item: exactly one field is set.
 type Event struct {
-	Run     *report.Run  // description of the run, also when it changes
-	Line    *report.Line // a finished window of an algorithm
-	Notice  string       // a sentence for the operator
-	Finding *report.Said // a finding that starts or ends
+	Run     *report.Run     // description of the run, also when it changes
+	Line    *report.Line    // a finished window of an algorithm
+	Notice  string          // a sentence for the operator
+	Finding *report.Finding // a finding that starts or ends
 }
 
 // Hub publishes events. Its zero value is ready; it is safe for concurrent use.

@@ -223,8 +223,8 @@ func TestFindingsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Commit(next)
-	said := finding.Finding{ID: "x", State: finding.Begins, Kind: finding.Scan, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Host, Name: "10.1.1.1"}, Interface: "eth0", Since: 1}.Said()
-	s.Hub().Publish(t.Context(), feed.Event{Finding: &said})
+	shown := finding.Finding{ID: "x", State: finding.Begins, Kind: finding.Scan, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Host, Name: "10.1.1.1"}, Interface: "eth0", Since: 1}.Output()
+	s.Hub().Publish(t.Context(), feed.Event{Finding: &shown})
 	s.Hub().Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "fridge", Identity: report.Identity{Interfaces: []string{"eth0"}}}})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -40,9 +40,9 @@ func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
 	s.finds.Unlock()
 	for _, f := range changed {
 		s.logFinding(f)
-		said := f.Said()
+		shown := f.Output()
 		s.api.Found(f)
-		s.hub.Publish(ctx, feed.Event{Finding: &said})
+		s.hub.Publish(ctx, feed.Event{Finding: &shown})
 	}
 	s.metrics.Findings(open)
 }
@@ -117,14 +117,14 @@ func (s *Set) logFinding(f finding.Finding) {
 }
 
 // finding appends the record of a finding that started or ended.
-func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
+func (k *keeper) finding(list []store.Record, shown report.Finding) []store.Record {
 	var b bytes.Buffer
-	if err := report.NewJSON(&b, io.Discard).Finding(said); err != nil {
+	if err := report.NewJSON(&b, io.Discard).Finding(shown); err != nil {
 		k.log.Error("store finding failed", "error", err)
 		return list
 	}
 	r := store.Record{End: time.Now(), Algorithm: api.FindingRecords, Line: bytes.TrimSpace(b.Bytes())}
-	if f, ok := said.Object.(finding.Finding); ok {
+	if f, ok := shown.Object.(finding.Finding); ok {
 		r.Key = f.Interface
 		if f.Interface != "" {
 			r.Interfaces = []string{f.Interface}

@@ -26,15 +26,15 @@ func threeInterfaces() []Line {
 }
 
 var (
-	slow = Said{Key: "1", Severity: "warning", Text: "Slow network at 10.2.3.0/24"}
-	dead = Said{Key: "2", Severity: "critical", Text: "10.2.3.4 does not answer"}
+	slow = Finding{Key: "1", Severity: "warning", Text: "Slow network at 10.2.3.0/24"}
+	dead = Finding{Key: "2", Severity: "critical", Text: "10.2.3.4 does not answer"}
 )
 
 // A brief table has findings first, the most severe first, interfaces without traffic in one line, and answers without details.
 func TestBriefGolden(t *testing.T) {
 	run := fixtureRun()
 	for name, style := range map[string]Style{"brief.golden": {Width: 80, Unicode: true, Brief: true}, "brief-wide.golden": {Width: 200, Brief: true}} {
-		text := briefBlocks(threeInterfaces(), foundLines([]Said{slow, dead}, style), run, style)
+		text := briefBlocks(threeInterfaces(), foundLines([]Finding{slow, dead}, style), run, style)
 		golden(t, name, []byte(strings.Join(text, "\n")+"\n"))
 		for _, l := range text {
 			if typeset.Length(l) > style.Width {
@@ -114,7 +114,7 @@ func TestBriefScreen(t *testing.T) {
 		if frame := s.frame(size[1]); !slices.Contains(frame, "Nothing found.") {
 			t.Errorf("the absence of findings is not written:\n%s", strings.Join(frame, "\n"))
 		}
-		for _, f := range []Said{slow, dead} {
+		for _, f := range []Finding{slow, dead} {
 			if err := s.Finding(f); err != nil {
 				t.Fatal(err)
 			}

@@ -45,8 +45,8 @@ type Screen struct {
 	went     map[string]*history
 	recent   map[string]recent
 	notices  []timedNotice
-	findings []Said // active ones
-	shown    string // the last frame, so that an unchanged one is not sent again
+	findings []Finding // active ones
+	shown    string    // the last frame, so that an unchanged one is not sent again
 	err      error
 	stop     chan struct{}
 	done     sync.WaitGroup

@@ -81,7 +81,7 @@ type Plain struct {
 	// Lines of the current round of windows: a brief table writes findings before the round's blocks, so it waits until all have
 	// arrived.
 	round    []Line
-	findings []Said // active
+	findings []Finding // active
 }
 
 // NewPlain returns a sink that never moves the cursor.

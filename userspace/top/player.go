@@ -63,9 +63,9 @@ func (p *Player) Emit(ctx context.Context, l report.Line) error {
 	l.Snapshot = nil
 	p.api.Add(l)
 	for _, f := range p.engine.Line(l) {
-		said := f.Said()
+		shown := f.Output()
 		p.api.Found(f)
-		p.hub.Publish(ctx, feed.Event{Finding: &said})
+		p.hub.Publish(ctx, feed.Event{Finding: &shown})
 	}
 	p.hub.Publish(ctx, feed.Event{Line: &l})
 	return nil

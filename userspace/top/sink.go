@@ -21,7 +21,7 @@ type Sink struct {
 	run      report.Run
 	notices  []string
 	waiting  chan string
-	findings []report.Said
+	findings []report.Finding
 	order    []string
 	latest   map[string]report.Line
 	cancel   func()
@@ -84,16 +84,16 @@ func (s *Sink) Line(l report.Line) error {
 }
 
 // Finding stores the active findings, for the end.
-func (s *Sink) Finding(f report.Said) error {
-	s.findings = slices.DeleteFunc(s.findings, func(o report.Said) bool { return o.Key == f.Key })
+func (s *Sink) Finding(f report.Finding) error {
+	s.findings = slices.DeleteFunc(s.findings, func(o report.Finding) bool { return o.Key == f.Key })
 	if !f.Ended {
 		s.findings = append(s.findings, f)
 	}
 	return nil
 }
 
-// mostSaid bounds the notices that are repeated at the end.
-const mostSaid = 200
+// mostNotices bounds the notices that are repeated at the end.
+const mostNotices = 200
 
 // Notice shows a message, and stores it for the end.
 func (s *Sink) Notice(text string) {
@@ -101,7 +101,7 @@ func (s *Sink) Notice(text string) {
 		s.plain.Notice(text)
 		return
 	}
-	s.notices = append(s.notices[max(0, len(s.notices)-mostSaid+1):], text)
+	s.notices = append(s.notices[max(0, len(s.notices)-mostNotices+1):], text)
 	s.pass(text)
 }
 

@@ -160,7 +160,7 @@ func toWord[V ~string](f func(*rule) *V) func(*rule, any) {
 func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	r.at = at("name")
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
-		p.Say(at("name"), "instance %s matches no interfaces: set interfaces, kinds or both", r.Name)
+		p.Errorf(at("name"), "instance %s matches no interfaces: set interfaces, kinds or both", r.Name)
 	}
 	if r.Chosen = r.Direction != ""; !r.Chosen {
 		r.Direction = attach.Ingress
@@ -170,18 +170,18 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	}
 	options := attach.Options{Hook: r.Hook, Mode: r.Mode, Direction: r.Direction}
 	if err := options.Check(); err != nil {
-		p.Say(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
+		p.Errorf(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
 	}
 	if r.Shared {
 		for _, key := range []string{"algorithms", "window", "seed", "hash", "decap"} {
 			if n := at(key); n != at("") {
-				p.Say(n, "%s of a shared instance is set by the coordinator", key)
+				p.Errorf(n, "%s of a shared instance is set by the coordinator", key)
 			}
 		}
 		return
 	}
 	if at("algorithms") == at("") {
-		p.Say(at(""), "an instance needs algorithms, or shared: true")
+		p.Errorf(at(""), "an instance needs algorithms, or shared: true")
 		return
 	}
 	window := r.Window
@@ -203,12 +203,12 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {
-			p.Say(parts.NameNode(at("instances"), i), "two instances are named %s", r.Name)
+			p.Errorf(parts.NameNode(at("instances"), i), "two instances are named %s", r.Name)
 		}
 	}
 	for i, r := range c.Instances {
 		if r.Shared && c.Bus == nil {
-			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: it needs bus, with the coordinator's address", r.Name)
+			p.Errorf(parts.NameNode(at("instances"), i), "instance %s is shared: it needs bus, with the coordinator's address", r.Name)
 		}
 	}
 	settings.CheckOutputs(p, at("outputs"), c.Outputs)

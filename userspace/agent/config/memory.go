@@ -34,15 +34,15 @@ func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 		}
 		n, err := r.Memory()
 		if err != nil {
-			p.Say(parts.NameNode(at("instances"), i), "%s", err)
+			p.Errorf(parts.NameNode(at("instances"), i), "%s", err)
 			return
 		}
 		sum += n
 	}
 	if sum > c.Limits.Memory {
-		p.Say(at("limits"), "one instance of every rule needs %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
+		p.Errorf(at("limits"), "one instance of every rule needs %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
 	}
 	if len(c.Instances) > c.Limits.Instances {
-		p.Say(at("limits"), "there are %d instances, limits.instances allows %d", len(c.Instances), c.Limits.Instances)
+		p.Errorf(at("limits"), "there are %d instances, limits.instances allows %d", len(c.Instances), c.Limits.Instances)
 	}
 }

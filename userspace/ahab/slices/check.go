@@ -31,7 +31,7 @@ func (c *checker) say(s *Slice, format string, args ...any) {
 	if s.Name != top {
 		text = "slice " + s.Name + ": " + text
 	}
-	c.p.Say(&yaml.Node{Line: s.line, Column: s.column}, "%s", text)
+	c.p.Errorf(&yaml.Node{Line: s.line, Column: s.column}, "%s", text)
 }
 
 func (c *checker) check() {

@@ -47,7 +47,7 @@ func (k rate) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	}
 	v, err := ParseRate(text)
 	if err != nil {
-		p.Say(n, "%s %s", k.what, err)
+		p.Errorf(n, "%s %s", k.what, err)
 	}
 	return v, err == nil
 }
@@ -70,10 +70,10 @@ func (network) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	}
 	switch {
 	case err != nil || v.Addr().Is4In6():
-		p.Say(n, "%q is no prefix like 10.0.0.0/8 or 2001:db8::/32", text)
+		p.Errorf(n, "%q is no prefix like 10.0.0.0/8 or 2001:db8::/32", text)
 		return nil, false
 	case v != v.Masked():
-		p.Say(n, "%s has bits after its length: is %s meant?", text, v.Masked())
+		p.Errorf(n, "%s has bits after its length: is %s meant?", text, v.Masked())
 		return nil, false
 	}
 	return v, true
@@ -86,7 +86,7 @@ type again struct{}
 
 func (again) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	if len(n.Content) > MaxSlices { // before each of them is looked at
-		p.Say(n, "%d slices are too many: at most %d", len(n.Content), MaxSlices)
+		p.Errorf(n, "%d slices are too many: at most %d", len(n.Content), MaxSlices)
 		return nil, false
 	}
 	return config.List[Slice]{What: "slices", Of: placed{}, Min: 1}.Decode(p, n)

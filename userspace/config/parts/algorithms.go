@@ -27,7 +27,7 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	for _, e := range entries {
 		d, err := algo.Lookup(e.Key.Value)
 		if err != nil {
-			p.Say(e.Key, "there is no algorithm %q: there are %s%s", e.Key.Value, strings.Join(algo.Names(), ", "), nearest.Hint(e.Key.Value, algo.Names()))
+			p.Errorf(e.Key, "there is no algorithm %q: there are %s%s", e.Key.Value, strings.Join(algo.Names(), ", "), nearest.Hint(e.Key.Value, algo.Names()))
 			good = false
 			continue
 		}
@@ -39,11 +39,11 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 		all = append(all, Chosen{algo.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
 	}
 	if good && len(all) == 0 {
-		p.Say(n, "algorithms are missing: choose from %s", strings.Join(algo.Names(), ", "))
+		p.Errorf(n, "algorithms are missing: choose from %s", strings.Join(algo.Names(), ", "))
 		good = false
 	}
 	if most := maps.ChainSlots; len(all) > most {
-		p.Say(n, "%d algorithms are too many for one instance: at most %d", len(all), most)
+		p.Errorf(n, "%d algorithms are too many for one instance: at most %d", len(all), most)
 		good = false
 	}
 	return all, good
@@ -127,14 +127,14 @@ func (k parameters) value(p *config.Parser, e config.Pair, param algo.Param) (st
 		return "", false
 	}
 	if n.Tag == "!!null" {
-		p.Say(n, "%s.%s has no value", k.d.Name, param.Key)
+		p.Errorf(n, "%s.%s has no value", k.d.Name, param.Key)
 		return "", false
 	}
 	if n.Tag == "!!bool" {
 		text = strings.ToLower(text)
 	}
 	if _, err := algo.NewValues(k.d.Name, k.d.Params, map[string]string{param.Key: text}); err != nil {
-		p.Say(n, "%s", strings.TrimPrefix(err.Error(), "set "))
+		p.Errorf(n, "%s", strings.TrimPrefix(err.Error(), "set "))
 		return "", false
 	}
 	return text, true
@@ -167,7 +167,7 @@ func Judge(p *config.Parser, list []Chosen, setup algo.Setup, env algo.Env) (sel
 			_, err = s.New(env)
 		}
 		if err != nil {
-			p.Say(c.At, "%s", strings.TrimPrefix(err.Error(), "set "))
+			p.Errorf(c.At, "%s", strings.TrimPrefix(err.Error(), "set "))
 			s = c.Selected
 		}
 		selected = append(selected, s)

@@ -113,9 +113,9 @@ func CheckServers(p *config.Parser, n *yaml.Node, servers []string, files *keys.
 		}
 		switch encrypted := schemes[u.Scheme]; {
 		case encrypted && files == nil:
-			p.Say(n, "%s needs keys: make them with `xdpmon-coordinator keys`", s)
+			p.Errorf(n, "%s needs keys: make them with `xdpmon-coordinator keys`", s)
 		case !encrypted && (files != nil || !Loopback(u.Hostname())):
-			p.Say(n, "%s is on another host, or keys are set: use tls://%s", s, u.Host)
+			p.Errorf(n, "%s is on another host, or keys are set: use tls://%s", s, u.Host)
 		}
 	}
 }

@@ -139,19 +139,19 @@ func serve() file.Kind {
 func checkServe(p *file.Parser, at func(string) *yaml.Node, s *Server) {
 	if len(s.External) > 0 {
 		if s.Cluster != nil {
-			p.Say(at("cluster"), "a cluster consists of the coordinators' built-in servers; with external servers it cannot be set")
+			p.Errorf(at("cluster"), "a cluster consists of the coordinators' built-in servers; with external servers it cannot be set")
 		}
 		parts.CheckServers(p, at("external"), s.External, s.Keys)
 		return
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
 	if s.Keys == nil && !parts.Loopback(host) {
-		p.Say(at("listen"), "%s is reachable from other hosts: set keys (make them with `xdpmon-coordinator keys`), or listen on 127.0.0.1", s.Listen)
+		p.Errorf(at("listen"), "%s is reachable from other hosts: set keys (make them with `xdpmon-coordinator keys`), or listen on 127.0.0.1", s.Listen)
 	}
 	if c := s.Cluster; c != nil && s.Keys == nil {
 		for _, a := range append([]string{c.Listen}, c.Routes...) {
 			if host, _, _ := net.SplitHostPort(a); !parts.Loopback(host) {
-				p.Say(at("cluster"), "%s is on another host: set keys", a)
+				p.Errorf(at("cluster"), "%s is on another host: set keys", a)
 			}
 		}
 	}
@@ -202,13 +202,13 @@ func measurement() file.Kind {
 			for i, c := range m.algorithms {
 				if check, ok := m.Algorithms[i].Config.(algo.MergeChecker); ok {
 					if err := check.CheckMerge(); err != nil {
-						p.Say(c.At, "windows of two hosts cannot be merged: %s", err)
+						p.Errorf(c.At, "windows of two hosts cannot be merged: %s", err)
 					}
 				}
 				if c.Descriptor.Enforces {
-					p.Say(c.At, "%s acts on packets: it can only be enabled in a host's own configuration", c.Descriptor.Name)
+					p.Errorf(c.At, "%s acts on packets: it can only be enabled in a host's own configuration", c.Descriptor.Name)
 				} else if !algo.Implements[algo.Merger](c.Descriptor) && !algo.Implements[algo.CoordinatorProvider](c.Descriptor) {
-					p.Say(c.At, "%s: windows of hosts cannot be merged", c.Descriptor.Name)
+					p.Errorf(c.At, "%s: windows of hosts cannot be merged", c.Descriptor.Name)
 				}
 			}
 		},
@@ -218,7 +218,7 @@ func measurement() file.Kind {
 func checkWhole(p *file.Parser, at func(string) *yaml.Node, c *Config) {
 	for i, m := range c.Measurements {
 		if slices.ContainsFunc(c.Measurements[:i], func(o Measurement) bool { return o.Name == m.Name }) {
-			p.Say(parts.NameNode(at("measurements"), i), "two measurements are named %s", m.Name)
+			p.Errorf(parts.NameNode(at("measurements"), i), "two measurements are named %s", m.Name)
 		}
 	}
 	settings.CheckOutputs(p, at("outputs"), c.Outputs)

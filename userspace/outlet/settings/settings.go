@@ -168,7 +168,7 @@ func CheckOutputs(p *config.Parser, n *yaml.Node, outputs []Output) {
 	var files []string
 	for _, o := range outputs {
 		if slices.Contains(files, o.JSON) {
-			p.Say(n, "two outputs write to %s", o.JSON)
+			p.Errorf(n, "two outputs write to %s", o.JSON)
 		}
 		files = append(files, o.JSON)
 	}

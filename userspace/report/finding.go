@@ -7,9 +7,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Said is a finding in the form that sinks show. Package finding creates it; it imports this package, so the type is declared
+// Finding is a finding in the form that sinks show. Package finding creates it; it imports this package, so the type is declared
 // here.
-type Said struct {
+type Finding struct {
 	Key      string // constant from start to end of the finding
 	Severity string
 	Text     string // the sentence
@@ -18,16 +18,16 @@ type Said struct {
 }
 
 // Finder is a Sink that shows findings.
-type Finder interface{ Finding(Said) error }
+type Finder interface{ Finding(Finding) error }
 
 // Finding writes a line of its own: {"finding":{...}}.
-func (s *JSON) Finding(f Said) error {
+func (s *JSON) Finding(f Finding) error {
 	o := ordered.New()
 	o.Set("finding", f.Object)
 	return s.write(o)
 }
 
-func (f Said) lines(style Style) []string {
+func (f Finding) lines(style Style) []string {
 	head := f.Severity
 	if f.Ended {
 		head += ", over"
@@ -36,7 +36,7 @@ func (f Said) lines(style Style) []string {
 }
 
 // Finding writes the sentence; a brief table writes it at the start of the finding, before its windows, and while it lasts.
-func (s *Plain) Finding(f Said) error {
+func (s *Plain) Finding(f Finding) error {
 	s.findings = updated(s.findings, f)
 	if s.style.Brief && !f.Ended {
 		return nil
@@ -45,8 +45,8 @@ func (s *Plain) Finding(f Said) error {
 }
 
 // updated updates the list of active findings with one that has begun, changed or ended.
-func updated(findings []Said, f Said) []Said {
-	at := slices.IndexFunc(findings, func(g Said) bool { return g.Key == f.Key })
+func updated(findings []Finding, f Finding) []Finding {
+	at := slices.IndexFunc(findings, func(g Finding) bool { return g.Key == f.Key })
 	switch {
 	case f.Ended && at >= 0:
 		return append(findings[:at:at], findings[at+1:]...)
@@ -59,7 +59,7 @@ func updated(findings []Said, f Said) []Said {
 }
 
 // Finding shows the sentence above all counters until it is over.
-func (s *Screen) Finding(f Said) error {
+func (s *Screen) Finding(f Finding) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.findings = updated(s.findings, f)
@@ -70,7 +70,7 @@ func (s *Screen) Finding(f Said) error {
 // found are the lines of active findings, the most severe first.
 func (s *Screen) found(style Style) []string { return foundLines(s.findings, style) }
 
-func foundLines(findings []Said, style Style) (lines []string) {
+func foundLines(findings []Finding, style Style) (lines []string) {
 	for _, severity := range []string{"critical", "warning", "info"} {
 		for _, f := range findings {
 			if f.Severity == severity {
