@@ -154,6 +154,7 @@ type result struct {
 	open      float64 // segments that passed since the lease had run out
 
 	marked, dropped float64 // segments
+	refused         float64 // ... of those dropped, by a ceiling
 }
 
 func (c cell) judge(t *trace) (r result) {
@@ -181,6 +182,7 @@ func (c cell) judge(t *trace) (r result) {
 	for _, w := range t.report {
 		r.open += w.number("unlimited")
 		r.marked, r.dropped = r.marked+w.number("segments_marked"), r.dropped+w.number("segments_dropped")
+		r.refused += w.number("ceiling_dropped") + w.number("root_dropped")
 	}
 	return r
 }

@@ -40,10 +40,12 @@ const (
 
 // A slice's account is what it has passed beyond what it may, as in a queue that nobody waits in: as long as it is small, a user that has the slice for itself needs no
 // limit, whatever the rates of a moment read. Windows that arrive at once read many times too high, and below a millisecond of round trip there is nothing
-// else. Where users share, the limit divides from the first packet on.
+// else. Where the slice may take all of its ceiling, a user alone needs none at all: the ceiling bounds it, and what AHAB drops before it is lost
+// for nothing. Where users share, the limit divides from the first packet on.
 const (
 	account = 0.2   // seconds of what it may take, at most
 	small   = 0.025 // seconds
+	whole   = 0.99  // of its ceiling: the slice may take all of it
 	holds   = 100e6 // ns that the answer holds, so that limits return when nobody renews it
 )
 
@@ -126,7 +128,7 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 			r.Space(leaf.Number, apart)
 		}
 		f.spacing, f.written = float64(apart), true
-		r.Spare(leaf.Number, f.spare(now, r.Crowded(leaf.Number, now)))
+		r.Spare(leaf.Number, f.spare(now, r.Crowded(leaf.Number, now), leaf.Ceiling))
 	}
 	return away
 }
@@ -153,9 +155,10 @@ func (f *flow) charge(passed, dt float64) {
 	f.account = max(0, min(account*f.allowed, f.account+(passed-f.allowed)*dt))
 }
 
-// spare is until when nobody is limited.
-func (f *flow) spare(now int64, crowded bool) int64 {
-	if crowded || f.account > small*f.allowed {
+// spare is until when nobody is limited. ceiling: bytes a second that the slice never passes; 0: no such.
+func (f *flow) spare(now int64, crowded bool, ceiling float64) int64 {
+	bounded := ceiling > 0 && f.allowed >= whole*ceiling
+	if crowded || !bounded && f.account > small*f.allowed {
 		return 0
 	}
 	return now + holds

@@ -19,10 +19,11 @@ type link struct {
 	spare             map[int]int64
 	crowded           bool
 	spaced            int
+	over              float64 // of what is allowed that passes; 0: 1
 }
 
 func newLink(plan *slices.Plan) *link {
-	l := &link{map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}, false, 0, 0, nil, false, 0}
+	l := &link{map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}, false, 0, 0, nil, false, 0, 0}
 	for _, leaf := range plan.Leaves {
 		l.allowed[leaf.Number] = leaf.Full
 	}
@@ -58,7 +59,7 @@ func (l *link) run(loop *Loop, now *int64, d time.Duration) map[int]float64 {
 				passes[n] = want
 			}
 			l.offered[n] += want / 100
-			l.dropped[n] += (want - min(want, l.allowed[n])) / 100
+			l.dropped[n] += (want - min(want, l.allowed[n]*max(1, l.over))) / 100
 		}
 		loop.Tick(*now, l)
 	}
@@ -274,5 +275,33 @@ func TestSpacingBegins(t *testing.T) {
 	}
 	for _, f := range New(planOf(t, two), nil, 7000).order {
 		within(t, "spacing that was set", f.spacing, 7000, 0)
+	}
+}
+
+// Who has a slice for itself is limited by the ceiling alone where the slice may take all of it, whatever has passed; a slice that may take less has its account, and one where users share a
+// limit.
+func TestSpare(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		others     float64 // bytes a second that the second slice wants
+		crowded    bool
+		spare      bool
+	}{
+		{"one slice", "capacity: 80Mbit\nslices: [{name: a, match: {marks: [1]}}]", 0, false, true},
+		{"one slice, users share", "capacity: 80Mbit\nslices: [{name: a, match: {marks: [1]}}]", 0, true, false},
+		{"all of its ceiling", "capacity: 80Mbit\nslices: [{name: a, ceiling: 40Mbit, match: {marks: [1]}}, {name: b, match: {marks: [2]}}]", 1e9, false, true},
+		{"half of its ceiling", "capacity: 80Mbit\nslices: [{name: a, ceiling: 80Mbit, match: {marks: [1]}}, {name: b, match: {marks: [2]}}]", 1e9, false, false},
+		{"no ceiling of its own", two, 0, false, false},
+	} {
+		plan := planOf(t, c.file)
+		l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
+		l.crowded, l.wants[1], l.over = c.crowded, 1e9, 1.5
+		if len(plan.Leaves) > 1 {
+			l.wants[2] = c.others
+		}
+		l.run(loop, &now, time.Second)
+		if got := l.spare[1] > now; got != c.spare {
+			t.Errorf("%s: nobody is limited: %t, want %t", c.name, got, c.spare)
+		}
 	}
 }
