@@ -8,6 +8,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/findings"
 )
 
 // Name of the algorithm.
@@ -37,7 +38,7 @@ func Descriptor() *algo.Descriptor {
 		Spec:     bpf.LoadLean,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,
-		Findings: findings,
+		Findings: findings.Of,
 		PlanFrom: algo.PlanArgs{MemoryBytes: baseMemory},
 	}
 }

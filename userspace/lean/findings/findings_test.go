@@ -1,4 +1,4 @@
-package lean
+package findings
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestResentBesideGaps(t *testing.T) {
 		for field, v := range c.values {
 			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
 		}
-		for _, m := range findings(l).Measures {
+		for _, m := range Of(l).Measures {
 			if m.Symptom == finding.Resent && math.Abs(m.Value.Value-c.want) > 1e-9 {
 				t.Errorf("%s: %v are sent again, want %v", name, m.Value.Value, c.want)
 			}
@@ -64,7 +64,7 @@ func TestHolesFrom(t *testing.T) {
 		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: c.examined}}}}
 		usual := finding.Usual{Median: unlistedFrom, Scatter: 0, Most: unlistedFrom, Windows: 20}
 		var got []string
-		for _, m := range findings(l).Measures {
+		for _, m := range Of(l).Measures {
 			if m.Symptom != finding.HolesFrom || m.Subject.Name == "" {
 				continue
 			}
@@ -86,7 +86,7 @@ func TestFirstHolesFrom(t *testing.T) {
 			table.Rows = [][]any{{"10.1.1.1", "10.2.2.2", 50. * segmentBytes, 25. * segmentBytes}}
 		}
 		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}}}}
-		for _, r := range streams.Window("lean", findings(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
+		for _, r := range streams.Window("lean", Of(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
 			if r.Symptom == finding.HolesFrom && r.Active && began < 0 {
 				began = n
 			}
@@ -119,7 +119,7 @@ func TestTooSmallForData(t *testing.T) {
 			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
 		}
 		got := -1.
-		for _, m := range findings(l).Measures {
+		for _, m := range Of(l).Measures {
 			if m.Symptom == finding.TooSmall {
 				got = m.Value.Value
 			}

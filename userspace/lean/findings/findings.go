@@ -1,4 +1,5 @@
-package lean
+// Package findings measures losses, reordering and retransmissions in lean's reports, for package diagnose.
+package findings
 
 import (
 	"maps"
@@ -36,8 +37,8 @@ const (
 	segmentBytes = 1460
 )
 
-// findings measures losses, reordering and retransmissions of a window.
-func findings(l report.Line) (seen finding.Seen) {
+// Of measures losses, reordering and retransmissions of a window.
+func Of(l report.Line) (seen finding.Seen) {
 	b := l.Report
 	num := func(name string) float64 { v := finding.Num(b, name); return v }
 	examined, compared := num("loss_examined"), num("retrans_examined")
