@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
@@ -19,6 +20,7 @@ func init() {
 	twin.Register(&twin.Twin{
 		Name: "conquest", Algorithm: "conquest",
 		Forms: []twin.Form{{}, {Name: "eight", Generated: true, Set: map[string]string{"snapshots": "8", "columns": "256", "interval": "262144ns", "tau": "500us", "alpha": "1/64"}},
+			{Name: "two", Generated: true, Brief: true, Set: map[string]string{"snapshots": "2", "columns": "64", "interval": "262144ns", "tau": "200us", "alpha": "1/16"}},
 			{Name: "small", Generated: true, Set: map[string]string{"columns": "16", "interval": "1ms", "tau": "100us", "alpha": "1/4"}}},
 		Prepare: collect,
 		Fill: append(sessions(), twin.Fill{Kind: twin.FillTable, Optional: true, Object: "Egress.conquest.ports",
@@ -35,7 +37,7 @@ func init() {
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
 		Unread: "a capture does not contain how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
 			"sends a copy of its packet with delay and limit in front to a collector. For the queue that a capture would fill: xdpmon replay --algo conquest",
-		Host: turned,
+		HostOf: turned,
 		Differences: []twin.Difference{twin.Echoes,
 			{Name: "windows are not read across a turn of the time stamps", Max: 200, Wraps: true, Turn: &twin.Turn{Registers: snapshots, Every: 1 << 48}},
 		},
@@ -50,13 +52,37 @@ var snapshots = func() (names []string) {
 	return names
 }()
 
-// turned takes out of a window's number what a switch's time stamps have no bits for, in the form with 2^20 ns a window.
-func turned(register string, word uint64) uint64 {
-	const windows = 1<<28 - 1
-	if register == "conquest_told" {
-		return word & (0xffffffff<<32 | windows)
+// turned takes out of a window's number what a switch's time stamps of 48 bits have no bits for.
+func turned(v algo.Values) (func(register string, word uint64) uint64, error) {
+	shift, err := windowShift(v)
+	if err != nil {
+		return nil, err
 	}
-	return word & (windows<<32 | 0xffffffff)
+	windows := uint64(1)<<(48-shift) - 1
+	return func(register string, word uint64) uint64 {
+		if register == "conquest_told" {
+			return word & (0xffffffff<<32 | windows)
+		}
+		return word & (windows<<32 | 0xffffffff)
+	}, nil
+}
+
+// windowShift is log2 of a window's ns, as the twin's generated parameters have it.
+func windowShift(v algo.Values) (shift int, err error) {
+	d, err := algo.Lookup("conquest")
+	if err != nil {
+		return 0, err
+	}
+	parts, err := d.P4(v)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(parts["params"]) {
+		if _, err := fmt.Sscanf(line, "#define CONQUEST_SHIFT %d", &shift); err == nil {
+			return shift, nil
+		}
+	}
+	return 0, errors.New("params.p4 has no CONQUEST_SHIFT")
 }
 
 func count(counter bpf.ConquestConquestCounter, actions ...string) twin.Count {

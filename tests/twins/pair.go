@@ -39,9 +39,10 @@ type pair struct {
 	records          [][]byte          // of the host's ring, of this window, of a twin with headers
 	values           algo.Values
 	plane            plane
-	states           map[string]bool     // whether its parser has a state; absent: not known yet
-	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
-	fields           map[string]bool     // of digests: whether their content affects the comparison; nil: not known yet
+	states           map[string]bool                           // whether its parser has a state; absent: not known yet
+	before           map[string][]uint64                       // what the twin remembers of the host; nil: to be read
+	fields           map[string]bool                           // of digests: whether their content affects the comparison; nil: not known yet
+	layout           func(register string, word uint64) uint64 // of the twin, from the host's; nil: the same
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*pair, error) {
@@ -50,7 +51,11 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, fill filling) (*p
 		return nil, err
 	}
 	p := &pair{twin: t, form: form, host: h, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}, states: map[string]bool{}}
-	if p.values, err = t.Values(form); err != nil {
+	p.layout = t.Host
+	if p.values, err = t.Values(form); err == nil && t.HostOf != nil {
+		p.layout, err = t.HostOf(p.values)
+	}
+	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	for _, d := range t.Differences {
@@ -463,9 +468,9 @@ func (p *pair) compareRecords(host [][]uint64) error {
 
 // laidOut is the expected content in the twin's layout.
 func (p *pair) laidOut(register string, host []uint64) []uint64 {
-	if p.twin.Host != nil {
+	if p.layout != nil {
 		for i, v := range host {
-			host[i] = p.twin.Host(register, v)
+			host[i] = p.layout(register, v)
 		}
 	}
 	return host

@@ -30,7 +30,7 @@ import (
 
 // twinForms: the twin counts packets by 5-tuple, in the queue that they leave, and reports.
 var twinForms = []algo.TwinForm{algo.Just("source", auto, "qdisc"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("rows", "2"), algo.Just("queues", "1"),
-	algo.Just("snapshots", "4", "8"), algo.Just("reading", "nearest"), algo.Just("delay", "own"), algo.Just("action", "report")}
+	algo.Just("snapshots", "2", "4", "8"), algo.Just("reading", "nearest"), algo.Just("delay", "own"), algo.Just("action", "report")}
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {

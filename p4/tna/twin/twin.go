@@ -65,6 +65,8 @@ type Twin struct {
 	Unread string
 	// Host converts a host's word to the twin's layout; nil: unchanged. Same does so for the twin's word.
 	Host, Same func(register string, word uint64) uint64
+	// HostOf is Host where the layout depends on parameters.
+	HostOf func(v algo.Values) (func(register string, word uint64) uint64, error)
 	// Native converts a switch's word to the host's layout, for its estimator; nil: unchanged.
 	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another register
 	// Freed are registers whose elements the estimator frees by setting them to 0: on a switch the control plane does.
