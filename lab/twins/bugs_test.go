@@ -78,7 +78,7 @@ var equivalent = map[string]string{
 var families = []struct{ what, why string }{
 	{`^Reasons: \(0 &&& 65534\) for 0 of prsr\.parser_err`, "bit 0 is an error of a select without a default, which no parser here has: a packet that is too short is bit 1"},
 	{`^(Hhh|Precision|Reorder): without q\.carry\.pad$`, "metadata begin as zeros, and nobody reads it"},
-	{`^Clock: 0 \+ 1 in ticks$`, "the 49th bit of the time is above the 32 that are kept: ticks are of less than 2^17 ns"},
+	{`^(beaucoup|fridge|lean|reorder|rttarray)/Clock: 0 \+ 1 in ticks$`, "the 49th bit of the time is above the 32 that are kept: ticks are of less than 2^17 ns"},
 	{`^fridge/FridgeOutcome: entries 8 and 9 of outcomes$`, "an end without a record has no leg either; neither of both counters is of the host or in a report"},
 	{`^ReorderCountArray: \(0 &&& 252\) for \(2 &&& 254\) of role in entry [56] of counts$`, "a first pass with this fate has an earlier entry, and what has no role has no fate"},
 	{`^FridgeOutcome: \(0 &&& 253\) for ROLE_RESPONSE of role in entry [5-7] of outcomes$`, "what has no role is not asked"},
@@ -92,7 +92,7 @@ var families = []struct{ what, why string }{
 	{`^rttarray/Handshake: final[46] for none in a miss of ask$`, "the ends of handshakes are of the fridge alone"},
 	{`^LeanLatRecords\.insert_lat_fr: <= for < in \(mine < v\)$`, "the same number is written over itself"},
 	{`^rttarray/RttOutcome: .* of time in entry [012] of outcomes$`, "a request takes no time out of a record: it is 0"},
-	{`^rttarray/Handshake: .* in entry ([4-9]|1\d|2[0-5]) of ask$`, "the ends of handshakes are of the fridge alone: here they have no register and no counter"},
+	{`^rttarray/Handshake: [^&]* in entry ([4-9]|1\d|2[0-5]) of ask$`, "the ends of handshakes are of the fridge alone: here they have no register and no counter; with a wider match they would take packets of other entries"},
 	{`^Conquest[TS]\d(_\d)?\.read_cell: 3 \+ 1$`, "a snapshot's windows are the number of snapshots apart: of four, a window that is read and not four before is three before at most"},
 	{`^Conquest[TS]\d(_\d)?\.read_cell: < for <= in \(v\.window <= window\)$`, "a window that is read is not the one that is written"},
 	{`^(Hhh|Precision)C0: entry 2 of counters: grow for take$`, "second passes come at once in the model: what is written is what was there, and one"},

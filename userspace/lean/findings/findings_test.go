@@ -23,7 +23,7 @@ func TestResentBesideGaps(t *testing.T) {
 		"late, not lost":                {map[string]float64{"loss_gaps": 27, "loss_missing": 105704, "loss_given_back": 27, "retransmitted": 75}, 75. / 4000},
 		"bytes are not counted":         {map[string]float64{"loss_gaps": 10, "loss_missing": math.NaN(), "retransmitted": 75}, 60. / 4000},
 	} {
-		l := report.Line{Algorithm: Name, Report: report.Body{Values: []report.Value{{Name: "loss_examined", Value: 4000.}, {Name: "retrans_examined", Value: 4000.}}}}
+		l := report.Line{Algorithm: "lean", Report: report.Body{Values: []report.Value{{Name: "loss_examined", Value: 4000.}, {Name: "retrans_examined", Value: 4000.}}}}
 		if _, is := c.values["loss_given_back"]; !is {
 			c.values["loss_given_back"] = 0
 		}
@@ -61,7 +61,7 @@ func TestHolesFrom(t *testing.T) {
 		for _, r := range c.rows {
 			table.Rows = append(table.Rows, []any{r.src, "10.2.2.2", r.lost, r.low})
 		}
-		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: c.examined}}}}
+		l := report.Line{Algorithm: "lean", Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: c.examined}}}}
 		usual := finding.Usual{Median: unlistedFrom, Scatter: 0, Most: unlistedFrom, Windows: 20}
 		var got []string
 		for _, m := range Of(l).Measures {
@@ -85,7 +85,7 @@ func TestFirstHolesFrom(t *testing.T) {
 		if n >= 10 {
 			table.Rows = [][]any{{"10.1.1.1", "10.2.2.2", 50. * segmentBytes, 25. * segmentBytes}}
 		}
-		l := report.Line{Algorithm: Name, Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}}}}
+		l := report.Line{Algorithm: "lean", Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}}}}
 		for _, r := range streams.Window("lean", Of(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
 			if r.Symptom == finding.HolesFrom && r.Active && began < 0 {
 				began = n
@@ -114,7 +114,7 @@ func TestTooSmallForData(t *testing.T) {
 		"more than places":    {9615, 9369, 4496, 152064, 4250. / 9369},
 		"a few find no place": {3000, 2000, 90, 0, 0},
 	} {
-		l := report.Line{Algorithm: Name, Lost: map[string]uint64{"loss_not_followed": c.refused}}
+		l := report.Line{Algorithm: "lean", Lost: map[string]uint64{"loss_not_followed": c.refused}}
 		for field, v := range map[string]float64{"window_memory": c.memory, "loss_examined": c.examined, "ooo_examined": c.withData, "retrans_examined": c.withData} {
 			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
 		}
