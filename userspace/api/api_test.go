@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -181,6 +182,13 @@ func TestTitlesAreOfTheInstance(t *testing.T) {
 	}
 	if w := r.get(t, "/tables?table=slices&algorithm=fridge&key=times", nil); w.Code != http.StatusOK {
 		t.Errorf("a table that only another instance has: %d", w.Code)
+	}
+	other.Report.Distributions = slices.Clone(other.Report.Distributions)
+	other.Report.Distributions[0].Title = "delay of DNS answers" // the instance started again with another rule
+	r.Add(other)
+	var got Report
+	if r.get(t, "/reports?algorithm=fridge&key=times", &got); got.Distributions[0].Title != "delay of DNS answers" {
+		t.Errorf("title of the second start: %q", got.Distributions[0].Title)
 	}
 	r.Forget("times")
 	if n := len(r.live.shapes); n != 2 {

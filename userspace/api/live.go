@@ -51,12 +51,12 @@ func (l *live) add(line report.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latest[place{line.Key(), line.Algorithm}] = &window{line: line}
-	for _, p := range []place{{line.Key(), line.Algorithm}, {"", line.Algorithm}} {
-		if l.shapes[p] == nil {
-			l.shapes[p] = newShape()
-		}
-		l.shapes[p].learn(&line.Report)
+	own, every := place{line.Key(), line.Algorithm}, place{"", line.Algorithm}
+	l.shapes[own] = newShape(&line.Report, l.shapes[own].body()) // the newest first: an instance that started again may have other parameters, and so other titles
+	if l.shapes[every] == nil {
+		l.shapes[every] = newShape()
 	}
+	l.shapes[every].learn(&line.Report)
 }
 
 func (l *live) forget(key string) {
@@ -102,13 +102,7 @@ func (l *live) run(key string) *report.Run {
 func (l *live) shape(p place) *shape {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := newShape()
-	for _, s := range []*shape{l.shapes[p], l.shapes[place{"", p.algorithm}]} {
-		if s != nil {
-			out.learn(&report.Body{Values: s.values, Distributions: s.distributions, Tables: s.tables})
-		}
-	}
-	return out
+	return newShape(l.shapes[p].body(), l.shapes[place{"", p.algorithm}].body())
 }
 
 // record is the window in the form of a store.
@@ -128,7 +122,22 @@ type shape struct {
 	known         map[string]bool
 }
 
-func newShape() *shape { return &shape{known: map[string]bool{}} }
+// newShape learns from reports, the first of which decides.
+func newShape(reports ...*report.Body) *shape {
+	s := &shape{known: map[string]bool{}}
+	for _, b := range reports {
+		s.learn(b)
+	}
+	return s
+}
+
+// body is a report with all that the shape knows; nil knows nothing.
+func (s *shape) body() *report.Body {
+	if s == nil {
+		return &report.Body{}
+	}
+	return &report.Body{Values: s.values, Distributions: s.distributions, Tables: s.tables}
+}
 
 // fresh reports whether a name is new, and adds it.
 func (s *shape) fresh(kind, name string) bool {
