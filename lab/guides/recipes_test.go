@@ -169,6 +169,9 @@ func holds(t *testing.T, network *netns.Topology, guests []string, dir, bin stri
 	}
 }
 
+// readLate is by how much the counts of a window may be read after its end, in seconds.
+const readLate = .02
+
 // judge counts slices that had more to pass than they may.
 func judge(t *testing.T, line []byte, ceiling, burst float64) (judged int) {
 	t.Helper()
@@ -190,7 +193,8 @@ func judge(t *testing.T, line []byte, ceiling, burst float64) (judged int) {
 	}
 	for _, s := range w.Report.Slices {
 		took := float64(w.Window.End-w.Window.Start) / 1e9
-		if most := ceiling*(took+burst) + 2*8*1514; s.Used*took > most { // counts are read some microseconds apart: a packet more
+		// Counts are read after the clock, on a busy machine by milliseconds, in which more passes; and apart: a packet more.
+		if most := ceiling*(took+burst+readLate) + 2*8*1514; s.Used*took > most {
 			t.Errorf("%s passed %.0f bits in %.3f s, at most %.0f may: %s", s.Slice, s.Used*took, took, most, line)
 		}
 		if s.Demand > 1.5*ceiling {
