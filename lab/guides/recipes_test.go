@@ -169,15 +169,11 @@ func holds(t *testing.T, network *netns.Topology, guests []string, dir, bin stri
 	}
 }
 
-// readLate is by how much counts may be read after a window's end, in seconds: 3 ms idle, 16 ms in a busy run. Only the first window, which has the whole burst
-// and begins with its clock, shows it: later ones begin as late as they end.
-const readLate = .02
-
 // judge counts slices that had more to pass than they may.
 func judge(t *testing.T, line []byte, ceiling, burst float64) (judged int) {
 	t.Helper()
 	var w struct {
-		Window struct{ Start, End, Number int64 }
+		Window struct{ Start, End int64 }
 		Report struct {
 			Unlimited float64
 			Slices    []struct {
@@ -192,14 +188,10 @@ func judge(t *testing.T, line []byte, ceiling, burst float64) (judged int) {
 	if w.Report.Unlimited > 0 { // the control loop was away for longer than the lease
 		return 0
 	}
-	late := 0.
-	if w.Window.Number == 0 {
-		late = readLate
-	}
 	for _, s := range w.Report.Slices {
 		took := float64(w.Window.End-w.Window.Start) / 1e9
 		// Counts are read apart: a packet more.
-		if most := ceiling*(took+burst+late) + 2*8*1514; s.Used*took > most {
+		if most := ceiling*(took+burst) + 2*8*1514; s.Used*took > most {
 			t.Errorf("%s passed %.0f bits in %.3f s, at most %.0f may: %s", s.Slice, s.Used*took, took, most, line)
 		}
 		if s.Demand > 1.5*ceiling {

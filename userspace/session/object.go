@@ -190,10 +190,9 @@ func (s *Session) warm() error {
 func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error) {
 	err := s.windows(ctx, failed)
 	stop()
-	// Detach before reading: packets that arrive while the last window is read would be counted in no window.
-	end := hostclock.Now()
+	// Detach before reading: packets that arrive while the last window is read would be counted in no window. It is longer by this.
 	err = errors.Join(err, s.manager.Close())
-	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
+	err = errors.Join(err, s.run.closeWindow(hostclock.Now, true), closePin(s.pin), s.run.close())
 	s.err = err
 	close(s.done)
 }
@@ -227,7 +226,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 		case call := <-s.calls:
 			call()
 		case <-next:
-			if err := s.run.closeWindow(hostclock.Now(), false); err != nil {
+			if err := s.run.closeWindow(hostclock.Now, false); err != nil {
 				return err
 			}
 		}

@@ -61,6 +61,34 @@ func memberOf(name string, i algo.Instance) *member {
 	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name}, Config: nothing{}}, instance: i}
 }
 
+// closer has counts outside of the banks, and its control loop delays their reading.
+type closer struct {
+	*jealous
+	clock *atomic.Int64
+	read  int64
+}
+
+func (c closer) Tick(int64) error { return nil }
+
+func (c *closer) Closing() error {
+	c.read = c.clock.Add(int64(time.Hour))
+	return nil
+}
+
+// A window ends when its counts are read, by the clock that they are read at: not when its time is up.
+func TestWindowEndsWhenItsCountsAreRead(t *testing.T) {
+	var clock atomic.Int64
+	c := &closer{jealous: &jealous{}, clock: &clock}
+	r := &runner{members: []*member{memberOf("a", c)}}
+	stop, _ := r.own(t.Context())
+	defer stop()
+	for range 3 {
+		if end, err := r.closing(clock.Load); err != nil || end != c.read {
+			t.Fatalf("ends at %d, %v; counts are read at %d", end, err, c.read)
+		}
+	}
+}
+
 // Ticks and windows of an algorithm never overlap, and windows are in the order of the algorithms.
 func TestOneOwner(t *testing.T) {
 	a, b := &jealous{}, &jealous{}

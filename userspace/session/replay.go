@@ -102,7 +102,7 @@ func (r *replayer) run(ctx context.Context) error {
 		r.lost["link_"+kind] += n
 	}
 	r.report()
-	err = errors.Join(err, r.closeWindow(r.last+1, true))
+	err = errors.Join(err, r.closeWindow(at(r.last+1), true))
 	if r.cut > r.seen/10 && r.cfg.Notice != nil {
 		r.cfg.Notice("%d of %d packets end within their headers: a longer snap length is needed (tcpdump -s 128)", r.cut, r.seen)
 	}
@@ -162,7 +162,7 @@ func (r *replayer) advance(now int64) error {
 	if err := r.feed.Flush(); err != nil {
 		return err
 	}
-	if err := r.closeWindow(r.window.Start+width, false); err != nil {
+	if err := r.closeWindow(at(r.window.Start+width), false); err != nil {
 		return err
 	}
 	skipped := (now - r.window.Start) / width
@@ -171,6 +171,9 @@ func (r *replayer) advance(now int64) error {
 	r.pacer.restart()
 	return nil
 }
+
+// at is a clock of captures.
+func at(time int64) func() int64 { return func() int64 { return time } }
 
 // show passes a packet to the oracles, also if it was parsed only in part.
 func (r *replayer) show(f *packet.Frame) {

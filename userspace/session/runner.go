@@ -191,8 +191,9 @@ func (r *runner) oracles() bool {
 const tolerance = 1.05
 
 // closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
-func (r *runner) closeWindow(end int64, last bool) error {
-	if err := r.closing(); err != nil {
+func (r *runner) closeWindow(clock func() int64, last bool) error {
+	end, err := r.closing(clock)
+	if err != nil {
 		return err
 	}
 	bank, err := r.inst.Control().Flip()
@@ -207,7 +208,7 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	w := r.window
 	w.End, w.Last = end, last
 	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two window ends that hosts share
-	w.Stretched = r.cfg.Window > 0 && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
+	w.Stretched = r.cfg.Window > 0 && !last && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
 	lines, err := r.lines(r.members, w, bank, counts)
 	r.window = report.Window{Start: end, Number: w.Number + 1}
 	clear(r.lost)
@@ -219,8 +220,9 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	return err
 }
 
-// closing calls algorithms that have state outside of the banks to record it (algo.WindowCloser).
-func (r *runner) closing() error {
+// closing calls algorithms that have state outside of the banks to record it (algo.WindowCloser). It returns the window's end: the time after that, since
+// a control loop may delay it by milliseconds, in which packets are counted.
+func (r *runner) closing(clock func() int64) (end int64, err error) {
 	errs := make([]error, len(r.members))
 	var all sync.WaitGroup
 	for i, m := range r.members {
@@ -230,7 +232,7 @@ func (r *runner) closing() error {
 		}
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return clock(), errors.Join(errs...)
 }
 
 // lines reads every algorithm's window, concurrently, and waits for all. The line of an algorithm that fails is missing, and its
