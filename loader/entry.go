@@ -89,11 +89,11 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
+	name := entryName(cfg.Kind)
+	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != cfg.Kind.program() })
 	if err := prove(chainName, spec, i.opts.Proven); err != nil {
 		return nil, err
 	}
-	name := entryName(cfg.Kind)
-	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != cfg.Kind.program() })
 	loosen(spec, i.opts.Loose)
 	if err := i.adapt(spec); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
@@ -145,6 +145,12 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		"entry_carry":   uint8(cfg.Carry),
 		"entry_mtu":     uint32(cfg.MTU),
 		nextSlot:        uint32(0),
+	}
+	if i.opts.Fixed {
+		if len(i.entries) == 0 {
+			i.parses = needsOf(i.loaded)
+		}
+		constants["parse_needs"] = uint32(i.parses)
 	}
 	for name, v := range constants {
 		if err := xmaps.SetConstant(spec, name, v); err != nil {

@@ -38,6 +38,9 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 	if err := i.checkQueueWatch(objects); err != nil {
 		return nil, err
 	}
+	if err := i.checkParser(objects); err != nil {
+		return nil, err
+	}
 	x := &Exchange{inst: i}
 	for n, o := range objects {
 		m := i.loadedMember(o)
@@ -53,6 +56,23 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 		x.next = append(x.next, m)
 	}
 	return x, nil
+}
+
+// ErrFixed is returned by Prepare for algorithms that request more of the parser than those that were loaded first (Options.Fixed).
+var ErrFixed = errors.New("the parser was loaded for other algorithms")
+
+func (i *Instance) checkParser(objects []Object) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.opts.Fixed || len(i.entries) == 0 {
+		return nil
+	}
+	for _, o := range objects {
+		if o.Needs&^i.parses != 0 {
+			return fmt.Errorf("load %s: %w", o.Name, ErrFixed)
+		}
+	}
+	return nil
 }
 
 // Set returns the maps of an algorithm of the new chain, to be filled before a packet sees them.

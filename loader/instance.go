@@ -31,6 +31,9 @@ type Options struct {
 	RecircDelay int
 	// Unproven loads programs that break the memory rules: only for the baselines that exist to show why the rules matter.
 	Unproven bool
+	// Fixed: the algorithms stay those for which the first entry program is loaded, or request no more of the parser than these (ErrFixed). The entry
+	// programs contain only what these request, so that they are verified in a third of the time.
+	Fixed bool
 	// Proven: the caller has proven the same programs before, with another seed. For studies that load them thousands of times.
 	Proven bool
 	// Loose are constants that Reseed may change. For studies that run the same programs with hundreds of seeds; not together with Lazy.
@@ -80,6 +83,8 @@ type Instance struct {
 	loaded   []*member
 	enforced *Verdicts // of this window, by a verdict program that was removed
 	sent     *transmission
+
+	parses xmaps.Need // with Options.Fixed: what the entry programs have code for
 
 	looseEntry  *ebpf.Map // with Options.Loose: the constants of the entry program that Reseed changes
 	looseConfig EntryConfig

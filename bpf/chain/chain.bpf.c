@@ -125,7 +125,7 @@ static __always_inline int message_cut(const struct phv *phv, __u32 linear)
 {
 	__u32 asked;
 
-	if (!(phv->needs & NEED_MESSAGE) || !phv_has(phv, PHV_UDP))
+	if (!requested(phv, NEED_MESSAGE) || !phv_has(phv, PHV_UDP))
 		return 0;
 	asked = begin_asked(phv);
 	if (asked && phv->qname + asked > linear)
@@ -194,7 +194,7 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 	linear = (void *)(long)ctx->data_end - (void *)(long)ctx->data;
 	if (entry_load && unlikely(message_cut(phv, linear)))
 		message_xdp(ctx, phv);
-	if (entry_load && unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
+	if (entry_load && unlikely(requested(phv, NEED_QNAME)) && phv_has(phv, PHV_UDP))
 		qname_xdp(ctx, phv, linear);
 	if (finish(phv, reason))
 		chain_next(ctx, phv, &chain_xdp);
@@ -286,12 +286,12 @@ SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 		parse_reset(phv); /* the packet starts again; nothing has counted it yet */
 		reason = parse_skb(skb, phv, &cut);
 	}
-	if (unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
+	if (unlikely(requested(phv, NEED_QNAME)) && phv_has(phv, PHV_UDP))
 		qname_skb(skb, phv);
 	counters = finish(phv, reason);
 	if (!counters)
 		return tc_verdict(phv);
-	if (entry_carry && (phv->needs & NEED_QUEUE))
+	if (entry_carry && requested(phv, NEED_QUEUE))
 		carry(skb, phv, counters);
 	chain_next(skb, phv, &chain_tc);
 	return tc_verdict(phv);

@@ -146,6 +146,7 @@ const (
 	ChainVarHashKeys       = "hash_keys"
 	ChainVarHashSeed       = "hash_seed"
 	ChainVarParseDecaps    = "parse_decaps"
+	ChainVarParseNeeds     = "parse_needs"
 	ChainVarRecircDeferred = "recirc_deferred"
 	ChainVarUnusedCount    = "unused_count"
 	ChainVarUnusedForm     = "unused_form"
@@ -229,6 +230,7 @@ type ChainVariableSpecs struct {
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed       *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ParseDecaps    *ebpf.VariableSpec `ebpf:"parse_decaps"`
+	ParseNeeds     *ebpf.VariableSpec `ebpf:"parse_needs"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.VariableSpec `ebpf:"unused_count"`
 	UnusedForm     *ebpf.VariableSpec `ebpf:"unused_form"`
@@ -298,6 +300,7 @@ type ChainVariables struct {
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed       *ebpf.Variable `ebpf:"hash_seed"`
 	ParseDecaps    *ebpf.Variable `ebpf:"parse_decaps"`
+	ParseNeeds     *ebpf.Variable `ebpf:"parse_needs"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.Variable `ebpf:"unused_count"`
 	UnusedForm     *ebpf.Variable `ebpf:"unused_form"`

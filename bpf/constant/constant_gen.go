@@ -122,6 +122,7 @@ var (
 	MatchRule             = Name{"match_rule"}
 	MatchSide             = Name{"match_side"}
 	ParseDecaps           = Name{"parse_decaps"}
+	ParseNeeds            = Name{"parse_needs"}
 	PrecisionBytes        = Name{"precision_bytes"}
 	RecircDeferred        = Name{"recirc_deferred"}
 	ReorderAll            = Name{"reorder_all"}

@@ -33,7 +33,7 @@ static __always_inline __u32 qname_room(const struct phv *phv, __u32 at, __u32 w
 {
 	__u32 bytes = phv->payload;
 
-	if (!(phv->needs & NEED_QNAME) || !is_port(phv, PORT_DNS) || at > whole)
+	if (!requested(phv, NEED_QNAME) || !is_port(phv, PORT_DNS) || at > whole)
 		return 0;
 	if (bytes > whole - at)
 		bytes = whole - at;

@@ -125,6 +125,7 @@ const (
 	TraceVarHashKeys        = "hash_keys"
 	TraceVarHashSeed        = "hash_seed"
 	TraceVarParseDecaps     = "parse_decaps"
+	TraceVarParseNeeds      = "parse_needs"
 	TraceVarUnusedCount     = "unused_count"
 )
 
@@ -200,6 +201,7 @@ type TraceVariableSpecs struct {
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ParseDecaps *ebpf.VariableSpec `ebpf:"parse_decaps"`
+	ParseNeeds  *ebpf.VariableSpec `ebpf:"parse_needs"`
 	UnusedCount *ebpf.VariableSpec `ebpf:"unused_count"`
 }
 
@@ -261,6 +263,7 @@ type TraceVariables struct {
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`
 	ParseDecaps *ebpf.Variable `ebpf:"parse_decaps"`
+	ParseNeeds  *ebpf.Variable `ebpf:"parse_needs"`
 	UnusedCount *ebpf.Variable `ebpf:"unused_count"`
 }
 

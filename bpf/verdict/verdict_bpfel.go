@@ -106,6 +106,7 @@ const (
 	VerdictVarHashKeys      = "hash_keys"
 	VerdictVarHashSeed      = "hash_seed"
 	VerdictVarParseDecaps   = "parse_decaps"
+	VerdictVarParseNeeds    = "parse_needs"
 	VerdictVarUnusedCount   = "unused_count"
 )
 
@@ -178,6 +179,7 @@ type VerdictVariableSpecs struct {
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ParseDecaps *ebpf.VariableSpec `ebpf:"parse_decaps"`
+	ParseNeeds  *ebpf.VariableSpec `ebpf:"parse_needs"`
 	UnusedCount *ebpf.VariableSpec `ebpf:"unused_count"`
 }
 
@@ -235,6 +237,7 @@ type VerdictVariables struct {
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`
 	ParseDecaps *ebpf.Variable `ebpf:"parse_decaps"`
+	ParseNeeds  *ebpf.Variable `ebpf:"parse_needs"`
 	UnusedCount *ebpf.Variable `ebpf:"unused_count"`
 }
 

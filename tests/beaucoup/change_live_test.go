@@ -41,7 +41,7 @@ func start(t *testing.T, set map[string]string, replay bool, seed uint64) *runni
 		t.Fatal(err)
 	}
 	r := &running{changeable: instances[0].(changeable)}
-	if r.inst, err = loader.Load(objects, loader.Options{Replay: replay, Seed: seed}); err != nil {
+	if r.inst, err = loader.Load(objects, loader.Options{Replay: replay, Fixed: replay, Seed: seed}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.inst.Close() })

@@ -34,7 +34,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, err := loader.Load(objects, loader.Options{Replay: true, Seed: 5})
+	inst, err := loader.Load(objects, loader.Options{Replay: true, Fixed: true, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

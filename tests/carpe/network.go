@@ -64,7 +64,7 @@ func (n *Network) host(number int, s session.Selected, seed uint64) (*host, erro
 		return nil, err
 	}
 	h := &host{name: fmt.Sprint("host", number), instance: instances[0]}
-	if h.loaded, err = loader.Load(objects, loader.Options{Seed: seed, Replay: true, Proven: number > 0}); err != nil {
+	if h.loaded, err = loader.Load(objects, loader.Options{Seed: seed, Replay: true, Fixed: true, Proven: number > 0}); err != nil {
 		return nil, err
 	}
 	maps, err := h.loaded.Set(s.Descriptor.Name)

@@ -151,7 +151,7 @@ func open(set map[string]string, seed uint64) (_ *bench, err error) {
 	if b.shares, err = conquest.Shares(v, true); err != nil {
 		return nil, err
 	}
-	if b.inst, err = loader.Load(objects, loader.Options{Seed: seed, Replay: true}); err != nil {
+	if b.inst, err = loader.Load(objects, loader.Options{Seed: seed, Replay: true, Fixed: true}); err != nil {
 		return nil, err
 	}
 	if err := b.start(seed); err != nil {

@@ -50,7 +50,7 @@ func compare(t *testing.T, seed uint64, name string, random *rand.Rand, want fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, err := loader.Load([]loader.Object{{Name: name, Spec: spec}}, loader.Options{Replay: true, Seed: seed})
+	inst, err := loader.Load([]loader.Object{{Name: name, Spec: spec}}, loader.Options{Replay: true, Fixed: true, Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func load(t *testing.T, name string, set map[string]string, replay bool) Algorit
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, err := loader.Load(objects, loader.Options{Seed: 1, Replay: replay})
+	inst, err := loader.Load(objects, loader.Options{Seed: 1, Replay: replay, Fixed: replay})
 	if err != nil {
 		t.Fatal(err)
 	}

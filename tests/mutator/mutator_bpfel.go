@@ -157,6 +157,7 @@ const (
 	MutatorVarHashKeys        = "hash_keys"
 	MutatorVarHashSeed        = "hash_seed"
 	MutatorVarParseDecaps     = "parse_decaps"
+	MutatorVarParseNeeds      = "parse_needs"
 	MutatorVarUnusedKind      = "unused_kind"
 	MutatorVarUnusedState     = "unused_state"
 	MutatorVarUnusedTraffic   = "unused_traffic"
@@ -237,6 +238,7 @@ type MutatorVariableSpecs struct {
 	HashKeys      *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed      *ebpf.VariableSpec `ebpf:"hash_seed"`
 	ParseDecaps   *ebpf.VariableSpec `ebpf:"parse_decaps"`
+	ParseNeeds    *ebpf.VariableSpec `ebpf:"parse_needs"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 	UnusedState   *ebpf.VariableSpec `ebpf:"unused_state"`
 	UnusedTraffic *ebpf.VariableSpec `ebpf:"unused_traffic"`
@@ -296,6 +298,7 @@ type MutatorVariables struct {
 	HashKeys      *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed      *ebpf.Variable `ebpf:"hash_seed"`
 	ParseDecaps   *ebpf.Variable `ebpf:"parse_decaps"`
+	ParseNeeds    *ebpf.Variable `ebpf:"parse_needs"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 	UnusedState   *ebpf.Variable `ebpf:"unused_state"`
 	UnusedTraffic *ebpf.Variable `ebpf:"unused_traffic"`

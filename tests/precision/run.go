@@ -24,7 +24,7 @@ type Bench struct {
 // NewBench makes a bench for contenders whose second passes are delayed by delay packets. It does not prove that they keep the rules:
 // the tap does not, and baselines known to break them are compared.
 func NewBench(seed uint64, delay int) (*Bench, error) {
-	inst, err := loader.Load(nil, loader.Options{Replay: true, Seed: seed, Unproven: true, RecircDelay: delay})
+	inst, err := loader.Load(nil, loader.Options{Replay: true, Fixed: true, Seed: seed, Unproven: true, RecircDelay: delay})
 	if err != nil {
 		return nil, err
 	}

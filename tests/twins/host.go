@@ -55,7 +55,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	for i := range objects {
 		objects[i].RecircShare = min(1, objects[i].RecircShare*everyPass)
 	}
-	if h.loaded, err = loader.Load(objects, loader.Options{Seed: hashSeed, CRC: true, Replay: true}); err != nil {
+	if h.loaded, err = loader.Load(objects, loader.Options{Seed: hashSeed, CRC: true, Replay: true, Fixed: true}); err != nil {
 		return nil, err
 	}
 	if h.set, err = h.loaded.Set(d.Name); err == nil {

@@ -47,6 +47,7 @@ type LiveConfig struct {
 	Member string
 	// Changed is called when an interface is attached, detached, and attached again.
 	Changed func(iface string, attached bool)
+	fixed   bool // the algorithms stay the same
 	// Started is called once with what is attached, before the first window.
 	Started func(attached []*attach.Attachment)
 }
@@ -60,6 +61,7 @@ func Live(ctx context.Context, cfg LiveConfig) error {
 	if cfg.Each && len(cfg.Interfaces) > 1 {
 		return liveEach(ctx, cfg)
 	}
+	cfg.fixed = cfg.Pin == "" // nobody applies another configuration to this session
 	s, err := Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -109,7 +111,7 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if pin != nil {
 		adopt = pin.Match
 	}
-	opts := loader.Options{Interrupted: ctx.Err, Lazy: pin == nil}
+	opts := loader.Options{Interrupted: ctx.Err, Lazy: pin == nil, Fixed: cfg.fixed}
 	if pin == nil {
 		opts.Alike = cfg.Alike
 	}

@@ -55,7 +55,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		cfg.Seed = 1
 	}
 	fresh := func([]loader.Object, *loader.Options) error { return nil }
-	run, err := newRunner(cfg, report.Identity{Instance: name}, loader.Options{Replay: true, Proven: cfg.Proven, Interrupted: ctx.Err}, fresh)
+	run, err := newRunner(cfg, report.Identity{Instance: name}, loader.Options{Replay: true, Fixed: true, Proven: cfg.Proven, Interrupted: ctx.Err}, fresh)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func New(set map[string]string, seed uint64) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	inst, err := loader.Load(objects, loader.Options{Seed: seed, Replay: true})
+	inst, err := loader.Load(objects, loader.Options{Seed: seed, Replay: true, Fixed: true})
 	if err != nil {
 		return nil, err
 	}
