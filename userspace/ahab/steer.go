@@ -166,7 +166,7 @@ func (i *instance) steered(now int64) error {
 	case away < 0:
 		i.tell("ahab: the clock was set back by %v: the control loop restarts", time.Duration(-away*1e9).Round(time.Millisecond))
 	case away > 0:
-		i.tell("ahab: the control loop did not run for %v: limits held for %v of it, and begin anew", time.Duration(away*1e9).Round(time.Millisecond), i.held())
+		i.tell("ahab: the control loop did not run for %v: limits held for %v of it, and restart", time.Duration(away*1e9).Round(time.Millisecond), i.held())
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (c *config) describe(b *report.Body, h *history, offset int64) {
 		longest, peak = max(longest, one.last-one.begin), max(peak, one.peak)
 	}
 	b.Values = append(b.Values,
-		gauge("bursts", began, report.Events, "bursts of this window, those that go on included"),
+		gauge("bursts", began, report.Events, "bursts of this window, open ones included"),
 		gauge("longest_burst_ns", longest, report.Nanosecond, "from the first packet that waited conquest.tau to the last"),
 		gauge("peak_delay_ns", peak, report.Nanosecond, "longest delay"))
 	b.Tables = append(b.Tables, c.burstTable(h, offset), c.culpritTable(h))
@@ -140,7 +140,7 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
 		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue, or may have had"},
 		{Name: "queue", Help: "transmit queue"},
-		{Name: "open", Help: "it went on at the end of the window"},
+		{Name: "open", Help: "it was open at the end of the window"},
 		{Name: "when", JSON: true, Help: "the same as at, with its date"},
 		{Name: "begin_ns", Unit: report.Nanosecond, JSON: true, Help: "the same as at, in the clock of the packets"},
 	}}
