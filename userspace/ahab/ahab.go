@@ -1,6 +1,6 @@
 // Package ahab is userspace's half of AHAB: fair shares of a slice's capacity, enforced where packets enter.
 //
-// From a limit to a packet: control.Loop.Tick computes what each slice may take and for how long (share.Divide, Grant); steer.go writes it
+// From a limit to a packet: control.Loop.Tick computes what each slice may take and for how long (share.Divide, Grant); controller.go writes it
 // into the map ahab_slices, instance.go the lease into ahab_lease. From these the data plane computes each epoch's limit of a user
 // (limit_after in bpf/ahab/ahab.bpf.c) and judges packets by it (judge). bpf/verdict, last in the chain, drops, marks or delays them.
 package ahab
