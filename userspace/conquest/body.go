@@ -67,7 +67,7 @@ func (c *config) sourceValues(n counts) []report.Value {
 	return nil
 }
 
-// describe writes what a history says: bursts, culprits, the time line. The truth has the same.
+// describe writes what a history has: bursts, culprits, the time line. The truth has the same.
 func (c *config) describe(b *report.Body, h *history, offset int64) {
 	var began uint64
 	var longest, peak int64
@@ -228,7 +228,7 @@ func (c *config) culpritTable(h *history) report.Table {
 	for _, f := range h.worst(c.alphaShare(), t.Limit) {
 		had := f.share.value
 		if !f.share.known(c.alphaShare()) {
-			had = math.NaN() // its bounds say what is known
+			had = math.NaN() // its bounds state what is known
 		}
 		t.Rows = append(t.Rows, append(c.keyCells(f.key), had, f.share.low, f.share.high, f.size, f.delay, uint64(math.Round(f.left)), f.times, f.bursts))
 	}

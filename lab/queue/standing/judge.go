@@ -128,7 +128,7 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	}
 	for i := range events {
 		e := &events[i]
-		low, high := log.Hear(e)
+		low, high := log.Record(e)
 		if e.Kind != uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT) {
 			continue
 		}
