@@ -44,7 +44,7 @@ type Kind int
 const (
 	Unclean     Kind = iota
 	Failed           // exit code 1 or 3 and a message
-	Reported             // it continued, counted everything, and reported what is missing
+	Reported         // it continued, counted everything, and reported what is missing
 	Unaffected       // it continued, counted everything, and reported word for word what it reports without a fault
 	GoGaveUp         // the Go runtime ended the process; nothing that a Go program does can prevent that
 	NotInjected      // there were fewer than K calls
