@@ -121,11 +121,11 @@ func (x *Exchange) keepVerdicts() error {
 
 // Close frees what is not part of the chain: the old algorithms after Commit, the new ones without it.
 func (x *Exchange) Close() error {
-	gone := x.old
+	unused := x.old
 	if !x.done {
-		gone = x.next
+		unused = x.next
 	}
-	for _, m := range gone {
+	for _, m := range unused {
 		if !slices.Contains(x.inst.loaded, m) {
 			x.inst.free(m)
 		}

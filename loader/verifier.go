@@ -16,7 +16,7 @@ import (
 // ErrVerifier is wrapped when the kernel's verifier refused a program.
 var ErrVerifier = errors.New("the kernel's verifier refused the program")
 
-// Explain makes the error of loading an object readable without losing any of it: the verifier's log goes to a file
+// Explain makes the error of loading an object readable without losing any of it: the verifier's log is written to a file
 // that the message names; a missing privilege, kernel feature or memory is named with its remedy.
 // It wraps ErrVerifier, ErrMissing or ErrUnsupported, and the cause. nil stays nil.
 func Explain(object string, err error) error {

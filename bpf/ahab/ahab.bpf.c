@@ -8,15 +8,15 @@
  * A user's rate is the smallest of three cells of a Count-Min Sketch whose cells are low-pass filters (lpf.h); all slices share it, with
  * lengths divided by the user's weight and scaled by the slice's. A slice has a limit T: of a user with a rate R above it, T / R
  * passes. What T would let pass if it were lower or higher is summed up beside it (limit.h), and the first packet after the end of an
- * epoch (1 ms) takes the sums away, calculates the next limit from them, and goes through the program a second time to write it,
+ * epoch (1 ms) takes the sums away, calculates the next limit from them, and passes the program a second time to write it,
  * since by then T has passed it. Who is first is settled by one compare-and-exchange.
  *
  * Packets above the limit: a coin decides, but for TCP, which two losses in a row bring to a halt: a flow loses one segment (section
  * 6.4.1) whenever the coin would have taken `spacing` bytes from it, or has it marked if it understands ECN and is below twice the
  * limit. So a flow that is far above the limit meets its next loss soon, one that is just above it late, and flows draw together. `spacing` is
  * the control loop's: how far a flow may go beyond the limit for its mean to be there depends on its round trip time and its
- * congestion control. A flow that goes on beyond ahab_grace times the limit from one loss to the next does not react: from then on it loses
- * what the coin would take, until it stays below the limit for as long. Not the rate of the moment decides: a window that comes at once,
+ * congestion control. A flow that stays above ahab_grace times the limit from one loss to the next does not react: from then on it loses
+ * what the coin would take, until it stays below the limit for as long. Not the rate of the moment decides: a window that arrives at once,
  * after an interface that gathers packets or a host that was away, reads several times too high. Segments without data pass.
  *
  * Behind all of that stands a ceiling (gcra.h), which holds whatever senders do: what does not fit is dropped, as long as the lease holds. It is charged for what
@@ -60,7 +60,7 @@ enum ahab_counter {
 	AHAB_ROOT_BOUND, /* and the capacity of all slices together */
 	AHAB_BOUND_MARKED, /* segments that either of them marked */
 	AHAB_BOUND_LOST, /* packets that passed uncharged, since another core began the ceiling's next burst at the same time */
-	AHAB_PACED,    /* segments that leave later than they came */
+	AHAB_PACED,    /* segments that leave later than they arrived */
 	AHAB_PACED_NS, /* by so much, summed over packets */
 	AHAB_PACED_PACKETS,
 	AHAB_BEYOND,   /* segments that would have waited for their user's time longer than the horizon: dropped */
@@ -165,7 +165,7 @@ REGISTER(ahab_high, 7, __u64, 2);           /* exact form: and what no limit let
 REGISTER(ahab_over, 7, __u64, 2);           /* table form only */
 REGISTER(ahab_bound, 7, __u64, 2);          /* exact form: until when the slice has paid: gcra.h */
 REGISTER(ahab_root, 8, __u64, 1);           /* the same of all slices together */
-REGISTER_MAPPED(ahab_offered, 11, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
+REGISTER_MAPPED(ahab_offered, 11, __u64, 2); /* bytes that arrived until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 10, __u64, 2); /* bytes that were dropped, ever since */
 REGISTER_MAPPED(ahab_refused, 9, __u64, 2); /* ... by a ceiling */
 TALLY(ahab_passed, 10, __u64, 2);            /* segments of this window by what was done to them */
@@ -326,7 +326,7 @@ static __always_inline void sums_take(const struct flow *f, const struct parts *
 	*sum = (struct parts){.low = low, .mid = low >> 32, .high = high, .over = high >> 32};
 }
 
-/* What came until the sums were taken away. */
+/* What arrived until the sums were taken away. */
 static __always_inline void offer(const struct flow *f, const struct parts *sum)
 {
 	__u64 *offered = reg_at(ahab_offered, f->slice);
@@ -402,7 +402,7 @@ static __always_inline __u32 flow_place(const struct phv *phv, const struct flow
 	return hash_flow(phv, 0x61686162);
 }
 
-/* Bytes that a user may go beyond the limit between two losses: with the square of its weight, as its window goes with the weight, and the
+/* Bytes that a user may exceed the limit by between two losses: with the square of its weight, as its window grows with it, and the
  * round trips in which it grows back as well. */
 static __always_inline __u32 distance(const struct flow *f, const struct ahab_slice *s)
 {
@@ -419,7 +419,7 @@ static __always_inline __u32 beyond_limit(const struct flow *f, const struct par
 	return ahab_table ? bytes >> (twice > 8 ? 8 : twice) : bytes;
 }
 
-/* Ticks in which a flow that does not react has come from one loss to the next: as long as it takes to send that distance at
+/* Ticks in which a flow that does not react took from one loss to the next: as long as it takes to send that distance at
  * ahab_grace - 1 times the limit. Limits are in units of ahab_unit, and a tick of 2^10 ns is taken for 2^-20 s. */
 static __always_inline __u32 patience(const struct flow *f, const struct ahab_slice *s, __u32 bytes)
 {
@@ -557,7 +557,7 @@ static __always_inline __u64 pace_byte(const struct flow *f, const struct ahab_s
 	return (ahab_tau * s->norm >> 2) / limit;
 }
 
-/* Was the user waiting when this epoch began for it? Sets its weight if this is the packet that tells so. */
+/* Was the user waiting when this epoch began for it? Sets its weight if this is the packet that shows it. */
 static __always_inline int waiting(struct phv *phv, const struct flow *f, __u32 place, int waits, struct parts *p)
 {
 	__u32 *word = reg_at(ahab_waiting, place), epoch = clock_now(phv) >> ahab_grid << 1, held;

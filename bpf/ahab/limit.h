@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The limit of a slice, and how it moves (dissertation, sections 6.5.1 to 6.5.3).
  *
- * What a limit T would let pass is estimated for three limits at once: T itself, T - step and T + step. Sums are kept of what passes
+ * What a limit T would let pass is estimated for three limits at once: T itself, T - step and T + step. Sums are taken of what passes
  * under the lower one (low), what the middle one lets pass beyond it (mid), what the upper one does (high), and what none of them does (over),
  * in 2^-4 bytes: a packet below all of them adds to the first alone.
  *

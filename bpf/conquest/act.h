@@ -8,7 +8,7 @@
  *
  * No flow is starved by drops. A packet is dropped only on the evidence of one of its flow that was handed to the queue at least a gap after the last drop, when
  * the sender had time to react, and waited conquest_drop_from. The gap is conquest_gap after a drop that helped, and doubles up to 64 times that
- * while the evidence goes on, until it is longer than the flow's round trip. So:
+ * while there is evidence, until it is longer than the flow's round trip. So:
  * - a packet of a flow leaves the queue between any two drops: at least half of all its packets pass, and all but one a gap;
  * - a flow that halves its rate at a loss keeps alpha/2 of the link: at each drop it had alpha of what left, a round trip after the last one (a shorter gap
  *   than its round trip costs it a halving more for each doubling, once).
@@ -37,7 +37,7 @@ const volatile __u32 conquest_to = 0;            /* mark, class: where to */
 const volatile __u32 conquest_gap = 512; /* ticks, a power of two */
 
 #define CULPRIT_TICK 14  /* 2^14 ns */
-#define CULPRIT_UNTIL 28 /* bits: 36 minutes ahead and behind */
+#define CULPRIT_UNTIL 28 /* bits: 36 minutes ahead and back */
 #define CULPRIT_DELAY 12 /* bits, of 4 ticks: 268 ms, and what is longer counts as that */
 #define CULPRIT_COARSE 2
 #define CULPRIT_TAG 16

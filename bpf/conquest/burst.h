@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A queue's bursts: from the first packet that waited tau to the last one, after which for half of tau nobody waited tau and then somebody
  * waited less than half of it. Without that pause, packets that need not wait would cut the bursts of others into pieces: of another class or flow of
- * the same queue, or of a queue that shares these words. In a queue that is first in, first out, two bursts have it between them: who waits tau came
+ * the same queue, or of a queue that shares these words. In a queue that is first in, first out, two bursts have it between them: who waits tau arrived
  * after the one that waited less than half of it. Two words a transmit queue, which the packet that ends a burst reads and clears.
  *
- * Many cores on one queue: a burst begins and ends by an exchange, and one that goes on is stored, since an exchange costs as much as a row. A
+ * Many cores on one queue: a burst begins and ends by an exchange, and an open one is stored, since an exchange costs as much as a row. A
  * packet that stores while another core ends the burst brings it back: it ends twice, with the same beginning, and userspace puts both together.
  * A packet that loses an exchange leaves its time or its peak to the winner's. */
 #pragma once

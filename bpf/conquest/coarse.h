@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Coarse snapshots, for packets that waited longer than the fine ones reach back: a queue behind a shaper stands at tens or hundreds of milliseconds.
+/* Coarse snapshots, for packets that waited longer than the fine ones reach back: a queue of a shaper stands at tens or hundreds of milliseconds.
  *
  * Four windows of 2^conquest_coarse fine ones each (128: 268 ms beside 2.1 ms, so that 0.8 s are covered at least, and a second mostly). Nothing is counted twice and nothing is sampled: what a
  * fine cell holds of its old window when the first packet of a new one overwrites it is added to the coarse cell of that old window, in a later stage.
@@ -14,7 +14,7 @@
  * is reported once a window. The others take its answer from what was reported. A flow that has less than an eighth of alpha in the fine windows does not ask: where it had alpha of all of the
  * wait, packets of it that left before have asked. Of two flows that share a cell, the one that is first asks.
  *
- * Accuracy. The oldest coarse window counts by its overlap; fine cells count if their window ends after the packet came. Columns are a quarter of the fine
+ * Accuracy. The oldest coarse window counts by its overlap; fine cells count if their window ends after the packet arrived. Columns are a quarter of the fine
  * rows'. A count has 32 bits: 268 ms of 100 Gb/s do not fill it. Many cores: as in snapshots.h; between a fine cell's exchange and the addition to the coarse one a count is in neither, for the packets that
  * look in these nanoseconds. */
 #pragma once

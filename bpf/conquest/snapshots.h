@@ -85,7 +85,7 @@ enum cell_mark {
 #define SPAN_ONE 65536U
 #define LATE_MOST 64U /* windows: more than clocks of cores differ by, and little beside the 2^32 that a number repeats after */
 
-/* Windows from a cell's own to that of a packet, all that there are: a cell of a later window is nearly 2^32 behind. A count of 0 is of nobody, whatever
+/* Windows from a cell's own to that of a packet, all that there are: a cell of a later window is nearly 2^32 back. A count of 0 is of nobody, whatever
  * the window beside it: such a cell is not later than anybody, by its highest bit. No branch, since a read-modify-write has two at most. */
 static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
 {
@@ -95,7 +95,7 @@ static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
 	return (epoch - (__u32)(word >> 32)) & ~((__u32)((count - 1) >> 32) << 31);
 }
 
-/* Adds to a cell. Marks and what was overwritten are kept in memory: what seldom changes is not to be carried through all cells. */
+/* Adds to a cell. Marks and what was overwritten are held in memory: what seldom changes is not to be carried through all cells. */
 static __always_inline void cell_add(__u64 *cell, __u64 old, __u32 epoch, __u32 add, __u32 *marks, __u64 *turned, __u32 fresh)
 {
 	if ((__u32)(old >> 32) == epoch) {
@@ -152,7 +152,7 @@ struct search {
 	__u64 alpha;
 };
 
-/* One stage: arrays of four snapshots at one place. own: the one that the packet writes, or SIDE_BY_SIDE. It comes last: after an atomic operation the others would
+/* One stage: arrays of four snapshots at one place. own: the one that the packet writes, or SIDE_BY_SIDE. It is last: after an atomic operation the others would
  * wait for it, and what lies between its read and its write are conditions of a read-modify-write. The oldest window is weighted after all stages. */
 static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u32 first, int r, __u32 own, struct answer *a)
 {

@@ -4,7 +4,7 @@
  * carried  The vector has both: the start of transmission of a host's own queue, or a switch's metadata in a replay.
  * tap      A packet is seen before the queue and after it (section 5.6). Its digest and arrival wait in an array, in one word of 32 + 32
  *          bits, until the second sighting takes them. A word is never overwritten unless it is older than the longest delay: its
- *          packet was dropped, or went another way. What is seen after the queue only (an untapped link, a taken slot) asks
+ *          packet was dropped, or took another path. What is seen after the queue only (an untapped link, a taken slot) asks
  *          nothing, but counts as a departure. Two cores that write one slot at once: the later one stays, the other is unmatched.
  * model    The queue does not exist: packets of a capture go through one of a given rate and size, in one register that holds
  *          when its link is free. A packet's departure is known on arrival, and a FIFO queue's departures are in the order of
@@ -34,7 +34,7 @@ REGISTER(conquest_free, 1, __u64, 1);
 
 enum conquest_fate {
 	FATE_LEFT,      /* delay and departure are known */
-	FATE_UNMATCHED, /* it left, nobody knows when it came */
+	FATE_UNMATCHED, /* it left, its arrival is not known */
 	FATE_WAITS,     /* it has arrived */
 	FATE_BLOCKED,   /* ... and its slot is taken */
 	FATE_AGAIN,     /* ... for the second time */

@@ -12,7 +12,7 @@
  *
  * Differences from the paper, and why they do not change the estimate:
  * - The record is {id, time} in one 64-bit word (record.h), so that no core ever reads the id of one request with the time
- *   of another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
+ *   of another, and {x, tag} in a 32-bit word of the next stages. x is stored modulo 2^24: a request survives 2^24
  *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
  *   time, x may be the other's: the tag shows it (torn), and such a sample counts with x = 0.
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
@@ -94,7 +94,7 @@ const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of a
 #define REPEAT_MANTISSA 3
 #define REPEAT_BINS BINS(32, REPEAT_MANTISSA)
 
-/* A flow's volume, in one word: bit 63: whether its SYN went from the larger endpoint hash to the smaller one. */
+/* A flow's volume, in one word: bit 63: whether its SYN is from the larger endpoint hash to the smaller one. */
 #define VOLUME_BYTES 38   /* low bits: bytes on the wire, up to 256 GiB */
 #define VOLUME_PACKETS 25 /* above them: segments, up to 33 M */
 #define VOLUME_REVERSE 63

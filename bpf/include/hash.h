@@ -3,7 +3,7 @@
  *
  * fast  Multilinear hashing of 32-bit words by halves (Lemire and Kaser, "Strongly universal string hashing is fast", The
  *       Computer Journal 57, 2014, the family MULTILINEAR (HM)): the sum of (k + a)(k' + b) over pairs of words, modulo 2^64, with
- *       secret 64-bit multipliers, of which the upper 32 bits are kept. Two lanes with multipliers of their own make 64 bits. Each
+ *       secret 64-bit multipliers, of which the upper 32 bits are taken. Two lanes with multipliers of their own make 64 bits. Each
  *       endpoint (address, port, protocol) is made 64 bits once a packet, on first use, in phv->ep_src and phv->ep_dst; the directional
  *       and the reverse flow hash are hashes of the two, so a response finds its request's hash without hashing
  *       addresses again.

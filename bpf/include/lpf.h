@@ -12,7 +12,7 @@
  * is lost. That is at most one packet per core, cell and tick, and makes a rate read too low by less than their share of
  * a tick's packets; a compare-and-exchange would lose this packet instead, and costs three times as much as the rest of a row. A clock that
  * is behind the cell's by up to LPF_BEHIND ticks, about tau (another core's; a capture out of order) adds without a decay, so that a rate reads at most
- * twice too high. One that is farther behind was set back: the cell restarts, since it would stay constant until the clock had caught up. Ticks
+ * twice too high. One that is older still was set back: the cell restarts, since it would stay constant until the clock had caught up. Ticks
  * wrap after 2^32 of them (78 hours): a cell that was not accessed for as long and is within LPF_BEHIND of it returns the old sum once. */
 #pragma once
 

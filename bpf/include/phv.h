@@ -3,7 +3,7 @@
  *
  * It is one per-CPU element, written by the entry program for each packet and read by the tail-called
  * algorithms; no program runs twice on one CPU at a time (XDP and TC run with bottom halves off, a chain is
- * one run). Nothing in it is kept after the packet. Go's form of this struct is generated from it: maps.PHV. */
+ * one run). Nothing in it outlives the packet. Go's form of this struct is generated from it: maps.PHV. */
 #pragma once
 
 #include "base.h"

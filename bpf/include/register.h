@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Register arrays under the memory rules of a PISA switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 2.2; docs/memory-rules.md).
  *
- * Every word that is kept after a packet is declared with one of the macros below. They tag the map, and
+ * Every word that outlives a packet is declared with one of the macros below. They tag the map, and
  * loader/pisa proves from the tags and the compiled instructions that a program keeps the rules: one
  * element of an array per packet, stages in increasing order, one read-modify-write that ends before a
  * later stage is touched, at most 64 bits, at most two conditions and no product inside.

@@ -11,7 +11,7 @@
  *
  * A stored counter is the value minus the initial one, so an empty array is the initial state; the initial value bounds the
  * share of second passes to 1/(initial + 1) (section 3.3.3). Whatever it is, N packets cause at most sqrt(2 N E) second passes in E entries
- * on average, since an entry goes from v to v + 1 by one in v + 1 packets: with few packets, 1 is cheap enough. So
+ * on average, since an entry grows from v to v + 1 by one in v + 1 packets: with few packets, 1 is cheap enough. So
  * with ways_adapts userspace sets it for every bank while that is closed, by the load of the last window (userspace/heavy).
  *
  * Above the counter, in WAYS_NOTE and higher bits, is the value with which the entry was taken, to 1/16: the uncertainty of an estimate.

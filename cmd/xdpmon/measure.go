@@ -53,7 +53,7 @@ type measureOptions struct {
 	output     *cli.Enum[string]
 	listen     string
 	rows       bool // metrics of rows that are named by traffic
-	quality    bool // metrics of how the measuring went
+	quality    bool // metrics of the measuring itself
 	histograms *cli.Enum[prom.Histograms]
 	series     int // that are served at most
 	cdf        bool

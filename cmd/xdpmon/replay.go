@@ -25,7 +25,7 @@ It needs the privilege to load programs (root, or CAP_BPF and CAP_NET_ADMIN); it
 const replayExample = `  xdpmon replay capture.pcap --algo fridge
   xdpmon replay capture.pcap.gz --algo fridge --truth --set fridge.fridges=4096@1
   xdpmon replay a.pcap b.pcapng --algo fridge,rtt-array --window 60s --output json
-  xdpmon replay --merge before.pcap behind.pcap --algo conquest --set conquest.source=tap
+  xdpmon replay --merge before.pcap after.pcap --algo conquest --set conquest.source=tap
   tcpdump -w - -i eth0 | xdpmon replay - --algo fridge --window 10s`
 
 func newReplay(env *environment) *cobra.Command {

@@ -476,13 +476,13 @@ func TestDetach(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	w := newWorld()
-	info := status.Attachment{Interface: "eth0", Index: 3, Instance: 12, Algorithms: []string{"fridge", "rtt-array"}, Pin: "edge", Packets: 1234567, Problem: "left behind"}
+	info := status.Attachment{Interface: "eth0", Index: 3, Instance: 12, Algorithms: []string{"fridge", "rtt-array"}, Pin: "edge", Packets: 1234567, Problem: "not removed"}
 	info.Via, info.Direction, info.Program, info.PIDs = "tcx", attach.Ingress, 77, []int{4242}
 	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
 	if code := w.run("status"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
-	contains(t, w.out.String(), "eth0       tcx ingress  12        fridge, rtt-array  1,234,567  pin edge, process 4242", "eth0: program 77: left behind")
+	contains(t, w.out.String(), "eth0       tcx ingress  12        fridge, rtt-array  1,234,567  pin edge, process 4242", "eth0: program 77: not removed")
 
 	w = newWorld()
 	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
@@ -659,7 +659,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// Names come from files, packets and other users: no error may contain control characters of a name.
+// Names are taken from files, packets and other users: no error may contain control characters of a name.
 func TestErrorsAreEscaped(t *testing.T) {
 	const evil = "\x1b[2Jevil\x07"
 	for _, line := range [][]string{

@@ -170,8 +170,8 @@ func TestRealTCP(t *testing.T) {
 	}
 }
 
-// gone waits until no process holds a namespace: an xdpmon that attaches elsewhere opens all of them for a moment.
-func gone(t *testing.T, name string) {
+// awaitUnused waits until no process holds a namespace: an xdpmon that attaches elsewhere opens all of them for a moment.
+func awaitUnused(t *testing.T, name string) {
 	t.Helper()
 	var left []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -199,7 +199,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		gone(t, name)
+		awaitUnused(t, name)
 	}
 	if inodeOf("/proc/thread-self/ns/net") != home {
 		t.Error("the caller is in another namespace now")
@@ -250,7 +250,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	gone(t, name)
+	awaitUnused(t, name)
 }
 
 // The first `ip netns add` on a machine mounts over /run/netns. That must prevent neither the removal of a network

@@ -161,7 +161,7 @@ func (a *Answers) Set(later time.Duration, deaf bool) {
 	a.delay, a.deaf = Usual+later, deaf
 }
 
-// Late is how much later than usual answers are, and whether they are kept back.
+// Late is how much later than usual answers are, and whether they are held back.
 func (a *Answers) Late() (later time.Duration, deaf bool) {
 	delay, deaf := a.how()
 	return delay - Usual, deaf

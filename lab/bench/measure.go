@@ -32,7 +32,7 @@ type Options struct {
 	Packets uint32
 	Rounds  int
 	Flows   uint32
-	// Progress is told about every round.
+	// Progress is called with every round.
 	Progress func(format string, args ...any)
 }
 
@@ -67,7 +67,7 @@ type Row struct {
 	Cells   map[string]Cell `json:"cells"`
 }
 
-// bench holds what is loaded: one mutator a case, so that sequence numbers never come twice.
+// bench holds what is loaded: one mutator a case, so that sequence numbers never repeat.
 type bench struct {
 	opts     Options
 	subjects []*loaded

@@ -16,7 +16,7 @@ import (
 const prefixCount = 100_000
 
 // prefixed are lookups in 100,000 prefixes, in our table and in BPF's: of addresses that are scattered over a routing table, so that each
-// of them misses the cache, and of clients as they come, half of which have a prefix of their own.
+// of them misses the cache, and of clients in any order, half of which have a prefix of their own.
 func prefixed() []Subject {
 	filled := func(name, what string, fill func(*maps.Set) error) Subject {
 		s := yardstick(name, GroupYardsticks, what)
@@ -78,7 +78,7 @@ func routes() (rules []prefix.Rule) {
 	return rules
 }
 
-// routes6 are the same behind 2001:db8::/32, down to 64 bits, in the second trie.
+// routes6 are the same below 2001:db8::/32, down to 64 bits, in the second trie.
 func routes6() (rules []prefix.Rule) {
 	for _, r := range routes() {
 		r.Root, r.Key, r.Bits = 1, prefix.Key{High: 0x20010db8<<32 | r.Key.High>>32}, r.Bits+32

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// queried are forms of beaucoup whose costs tell what a query and what an attribute costs: all of them draw a coupon in three
+// queried are forms of beaucoup whose costs show what a query and what an attribute costs: all of them draw a coupon in three
 // packets, of attributes that every flow has another one of.
 func queried() (list []Subject, err error) {
 	for _, c := range []struct {

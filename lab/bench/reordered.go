@@ -1,6 +1,6 @@
 package bench
 
-// reordered are packets that meet something else than the default does. The benchmark's flows come in the order of their
+// reordered are packets that meet something else than the default does. The benchmark's flows arrive in the order of their
 // addresses, 256 of a /24 in a row: all but the first find the record of the flow before them, which is not stale yet, and
 // leave it. With a prefix for each address nearly every packet takes another record's place.
 func reordered() (list []Subject, err error) {

@@ -26,7 +26,7 @@ type Subject struct {
 	What  string
 	// object is the algorithm's name where the subject has another one.
 	object string
-	// prepare makes the algorithm behind the entry program; nil: the chain is empty.
+	// prepare makes the algorithm after the entry program; nil: the chain is empty.
 	prepare func() (loader.Object, algo.Instance, error)
 	// rest are the algorithms that run after it in the same chain.
 	rest []Subject

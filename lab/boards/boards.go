@@ -48,7 +48,7 @@ func (n names) ofAll(title, algorithm, part, whole string) panel {
 	return panel{title: title, about: p.meaning + "; of: " + w.meaning, unit: "percentunit", targets: []target{{share(p.name, w.name), place}}}
 }
 
-var findingsNow = panel{title: "Findings that go on", about: "What is wrong, where, and how grave; docs/findings.md has each kind.", kind: rows, width: 24,
+var findingsNow = panel{title: "Open findings", about: "What is wrong, where, and how grave; docs/findings.md has each kind.", kind: rows, width: 24,
 	targets: []target{{`max by (instance, severity, kind, subject, subject_type, interface, guest) (xdpmon_finding{` + host + `})`, ""}}}
 
 func fleet(n names) board {
@@ -56,9 +56,9 @@ func fleet(n names) board {
 		{title: "Hosts", about: "Processes that are scraped.", kind: number, width: 6, unit: "short", targets: []target{{`count(xdpmon_info{` + host + `})`, ""}}},
 		{title: "Critical findings", about: "A service fails, or a promise is broken.", kind: number, width: 6, unit: "short", targets: []target{{`count(xdpmon_finding{` + host + `,severity="critical"}) or vector(0)`, ""}}},
 		{title: "Warnings", about: "Users notice.", kind: number, width: 6, unit: "short", targets: []target{{`count(xdpmon_finding{` + host + `,severity="warning"}) or vector(0)`, ""}}},
-		{title: "Interfaces that are not attached", about: "Wanted, and gone or refused.", kind: number, width: 6, unit: "short", targets: []target{{`count(xdpmon_interface_attached{` + host + `} == 0) or vector(0)`, ""}}},
+		{title: "Interfaces that are not attached", about: "Wanted, and missing or refused.", kind: number, width: 6, unit: "short", targets: []target{{`count(xdpmon_interface_attached{` + host + `} == 0) or vector(0)`, ""}}},
 		findingsNow,
-		{title: "Findings by kind", about: "How many go on.", unit: "short", targets: []target{{`sum by (kind) (xdpmon_finding{` + host + `})`, "{{kind}}"}}},
+		{title: "Findings by kind", about: "How many are open.", unit: "short", targets: []target{{`sum by (kind) (xdpmon_finding{` + host + `})`, "{{kind}}"}}},
 		{title: "Delay by host", about: "Largest 95th percentile of a host's instances, of the latest window.", unit: "s",
 			targets: []target{{fmt.Sprintf(`max by (instance) (%s{%s,q="0.95"})`, n.of("fridge", "delay_ns").suffixed("_window"), host), "{{instance}}"}}},
 		{title: "Traffic by host", about: "Bytes on the wire that passed the hooks, in bits a second.", unit: "bps", targets: []target{{`8 * sum by (instance) (rate(xdpmon_seen_bytes_total{` + host + `}[$__rate_interval]))`, "{{instance}}"}}},
@@ -71,13 +71,13 @@ func fleet(n names) board {
 }
 
 func oneHost(n names) board {
-	return board{uid: "xdpmon-host", title: "xdpmon: one host", about: "Interfaces of a host: traffic, delays, and how the measuring goes.", instances: true, panels: []panel{
+	return board{uid: "xdpmon-host", title: "xdpmon: one host", about: "Interfaces of a host: traffic, delays, and how the measuring works.", instances: true, panels: []panel{
 		findingsNow,
 		{title: "Traffic", about: "Bytes on the wire that passed the hook, in bits a second.", unit: "bps", targets: []target{{"8 * " + rate("xdpmon_seen_bytes_total"), place}}},
 		{title: "Packets", about: "Packets that passed the hook.", unit: "pps", targets: []target{{rate("xdpmon_seen_packets_total"), place}}},
 		{title: "Delay, 95th percentile", about: n.of("fridge", "delay_ns").meaning + ", latest window", unit: "s",
 			targets: []target{{fmt.Sprintf(`%s{%s,q="0.95"}`, n.of("fridge", "delay_ns").suffixed("_window"), instance), place}}},
-		{title: "Interfaces", about: "1: the programs are on the interface, 0: it is gone.", unit: "short", targets: []target{{`xdpmon_interface_attached{` + instance + `}`, place}}},
+		{title: "Interfaces", about: "1: the programs are on the interface, 0: they are not.", unit: "short", targets: []target{{`xdpmon_interface_attached{` + instance + `}`, place}}},
 		{title: "Packets that were not parsed", about: "By reason: the headers are cut, malformed, or of a protocol that is not read.", unit: "pps",
 			targets: []target{{`sum by (instance, instance_name, interface, guest, reason) (rate(xdpmon_unparsed_packets_total{` + instance + `}[$__rate_interval]))`, place + " {{reason}}"}}},
 		{title: "What could not be seen", about: "By algorithm and kind, which count different things.", unit: "short",
@@ -159,7 +159,7 @@ func network(n names) board {
 	return board{uid: "xdpmon-network", title: "xdpmon: network", about: "Heavy flows and networks, scans and floods. Rows that traffic names are in the page and the API; here they need metrics_rows.", instances: true, panels: []panel{
 		n.perSecond("Packets counted for heavy flows", "precision", "total"),
 		n.latest("A flow with so many has an entry", "precision", "unseen_below"),
-		{title: "Scans and floods", about: "What goes on.", kind: rows, targets: []target{{`max by (instance, kind, subject, interface) (xdpmon_finding{` + host + `,kind=~"scan|flood|flood-many-sources"}) or 0 * max by (instance) (xdpmon_findings{` + host + `})`, ""}}},
+		{title: "Scans and floods", about: "Those that are open.", kind: rows, targets: []target{{`max by (instance, kind, subject, interface) (xdpmon_finding{` + host + `,kind=~"scan|flood|flood-many-sources"}) or 0 * max by (instance) (xdpmon_findings{` + host + `})`, ""}}},
 		{title: "Alerts by query", about: n.of("beaucoup", "queries[].alerts").meaning, unit: "short", targets: []target{{fmt.Sprintf("sum by (instance, query) (increase(%s{%s}[1h]))", n.of("beaucoup", "queries[].alerts").name, instance), "{{instance}} {{query}}"}}},
 		{title: "Distinct counts without a place", about: "Coupons whose collector's place is another's: a larger beaucoup.entries would have counted them.", unit: "cps", targets: []target{{`rate(xdpmon_lost_events_total{` + instance + `,algorithm="beaucoup",kind="collided"}[$__rate_interval])`, place}}},
 		n.latest("Elephants of the whole network", "carpe", "elephants"),

@@ -35,7 +35,7 @@ func parseNames(text string) (names, error) {
 	return all, nil
 }
 
-// of is the metric of a report's name; a name that is gone ends the program, so that no dashboard asks for it.
+// of is the metric of a report's name; a name that was removed ends the program, so that no dashboard asks for it.
 func (n names) of(algorithm, name string) metric {
 	m, ok := n[algorithm][name]
 	if !ok {

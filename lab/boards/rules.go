@@ -160,7 +160,7 @@ func processAlerts() []watched {
 		state("XdpmonInstanceStale", "warning", "xdpmon_agent_instance_fresh == 0", "2m", "xdpmon_agent_instance_fresh", "0x20", "1x20", "Windows of {{ $labels.instance_name }}"+here+" are late, or it has failed", "/healthz has its error; a machine that is too busy has stretched windows.", labelled("instance_name", "tenants", "interface", "vnet0")),
 		stale,
 		state("XdpmonInterfacesLeftAlone", "warning", "xdpmon_agent_left_alone_interfaces > 0", "5m", "xdpmon_agent_left_alone_interfaces", "2x20", "0x20", "Interfaces"+here+" are left alone because of a limit", "limits.interfaces, limits.instances or limits.memory of its configuration.", labelled()),
-		grows("XdpmonReloadRefused", "warning", "xdpmon_agent_reloads_total", "A configuration was refused"+here, "xdpmon agent --check names line and column; the previous configuration goes on.", labelled("result", "refused")),
+		grows("XdpmonReloadRefused", "warning", "xdpmon_agent_reloads_total", "A configuration was refused"+here, "xdpmon agent --check names line and column; the previous configuration stays active.", labelled("result", "refused")),
 		grows("XdpmonOutputFailing", "warning", "xdpmon_agent_failed_events_total", "Windows cannot be written to {{ $labels.reader }}"+here, "Space and permissions of the file; the log has the error.", labelled("reader", "json:/var/log/xdpmon.jsonl")),
 		grows("XdpmonOutputSlow", "warning", "xdpmon_agent_missed_events_total", "{{ $labels.reader }}"+here+" is too slow: windows were dropped for it", "The disk of the file, or fewer windows.", labelled("reader", "json:/var/log/xdpmon.jsonl")),
 		state("XdpmonBusDisconnected", "warning", "xdpmon_agent_bus_connected == 0", "5m", "xdpmon_agent_bus_connected", "0x20", "1x20", "The agent"+here+" has no coordinator", "Is the coordinator up and reachable, are certificates valid? Windows wait in the agent's buffer.", labelled()),
@@ -215,7 +215,7 @@ func (w watched) test(fires bool) testCase {
 	}
 	c.Alerts[0].Expected = []expected{e}
 	if w.KeepFiringFor != "" {
-		c.Alerts[0].EvalTime = "8m" // while the finding goes on
+		c.Alerts[0].EvalTime = "8m" // while the finding is open
 	}
 	return c
 }

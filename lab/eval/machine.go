@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// provenance says when, from what, how and where a section was run.
+// provenance states when, from what, how and where a section was run.
 func (o *Options) provenance(ctx context.Context) string { return Provenance(ctx, o.Command) }
 
-// Provenance says when, from what commit, with which command and where something was run.
+// Provenance states when, from what commit, with which command and where something was run.
 func Provenance(ctx context.Context, command string) string {
 	return fmt.Sprintf("%s, commit %s, `%s`; %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit(ctx), command, machine())
 }

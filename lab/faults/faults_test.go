@@ -31,12 +31,12 @@ func TestFaults(t *testing.T) {
 		fault Fault
 		kinds []Kind
 	}{
-		{Fault{bpf, unix.ENOMEM, 30}, []Kind{Failed, Told, Unaffected}},
-		{Fault{bpf, unix.ENOMEM, 120}, []Kind{Failed, Told, Unaffected, NotInjected}},
-		{Fault{socket, unix.EMFILE, 14}, []Kind{Failed, Told, Unaffected}}, // about where watching the interfaces begins
-		{Fault{socket, unix.EMFILE, 15}, []Kind{Failed, Told, Unaffected, NotInjected}},
+		{Fault{bpf, unix.ENOMEM, 30}, []Kind{Failed, Reported, Unaffected}},
+		{Fault{bpf, unix.ENOMEM, 120}, []Kind{Failed, Reported, Unaffected, NotInjected}},
+		{Fault{socket, unix.EMFILE, 14}, []Kind{Failed, Reported, Unaffected}}, // about where watching the interfaces begins
+		{Fault{socket, unix.EMFILE, 15}, []Kind{Failed, Reported, Unaffected, NotInjected}},
 		{Fault{Call{Name: "getsockname", Number: unix.SYS_GETSOCKNAME}, unix.ENOBUFS, 1}, []Kind{Failed}}, // of the metrics' listener
-		{Fault{Call{Name: "capset", Number: unix.SYS_CAPSET}, unix.EPERM, 3}, []Kind{Told}},
+		{Fault{Call{Name: "capset", Number: unix.SYS_CAPSET}, unix.EPERM, 3}, []Kind{Reported}},
 	} {
 		t.Run(c.fault.String(), func(t *testing.T) {
 			o, err := s.Run(c.fault, usual)

@@ -76,7 +76,7 @@ func becomeFiltered(text string) error {
 	return unix.Exec(os.Args[1], os.Args[1:], os.Environ())
 }
 
-// installFilter asks for notice of one system call, and of execve, which says when the command begins.
+// installFilter asks for notice of one system call, and of execve, which marks the command's start.
 func installFilter(number uint32) (notify int, err error) {
 	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{

@@ -32,7 +32,7 @@ type Outcome struct {
 	Injected bool // otherwise the process made fewer than K such calls
 	Kind     Kind
 	Problem  string        // of Unclean
-	Took     time.Duration // to the end: from the fault where that ended it, from SIGINT where it went on
+	Took     time.Duration // to the end: from the fault where that ended it, from SIGINT where it continued
 	Code     int           // -1: killed by a signal
 	Stderr   string
 }
@@ -44,17 +44,17 @@ type Kind int
 const (
 	Unclean     Kind = iota
 	Failed           // exit code 1 or 3 and a message
-	Told             // it went on, counted everything, and said what is missing
-	Unaffected       // it went on, counted everything, and told the operator word for word what it tells without a fault
+	Reported         // it continued, counted everything, and reported what is missing
+	Unaffected       // it continued, counted everything, and reported word for word what it reports without a fault
 	GoGaveUp         // the Go runtime ended the process; nothing that a Go program does can prevent that
 	NotInjected      // there were fewer than K calls
 )
 
 func (k Kind) String() string {
-	return [...]string{"not clean", "failed with a message", "went on and said so", "made no difference", "Go runtime gave up", "not reached"}[k]
+	return [...]string{"not clean", "failed with a message", "continued and reported it", "made no difference", "Go runtime gave up", "not reached"}[k]
 }
 
-// Message is the last line that the operator was told, or what the Go runtime died of.
+// Message is the last line on standard error, or what the Go runtime died of.
 func (o Outcome) Message() string {
 	lines := strings.Split(strings.TrimSpace(o.Stderr), "\n")
 	for _, line := range lines {
@@ -87,7 +87,7 @@ var Generic = []string{"--algo", "precision,fridge,reorder", "--hook", "xdp", "-
 
 var pins atomic.Int64
 
-// Usual is what a run without a fault tells the operator.
+// Usual is the standard error of a run without a fault.
 func (s Scenario) Usual() (string, error) {
 	o, err := s.Run(Fault{}, "")
 	if err == nil && o.Kind != NotInjected {
@@ -97,7 +97,7 @@ func (s Scenario) Usual() (string, error) {
 }
 
 // Run starts the scenario with a fault in a network of its own, sends traffic when it measures, ends it with SIGINT, and
-// says how that went. usual is what a run without a fault tells the operator.
+// returns how it ended. usual is the standard error of a run without a fault.
 func (s Scenario) Run(fault Fault, usual string) (Outcome, error) {
 	o := Outcome{Fault: fault}
 	network, err := netns.New(netns.Options{})
@@ -149,13 +149,13 @@ func (s Scenario) unpin(o *Outcome, network *netns.Topology, pin string) error {
 		o.Problem += fmt.Sprintf(" the pin is gone: attached %q, folder: %v;", left, missing)
 	}
 	detach := exec.Command(s.Binary, "detach", pin)
-	var said bytes.Buffer
-	detach.Stdout, detach.Stderr = &said, &said
+	var output bytes.Buffer
+	detach.Stdout, detach.Stderr = &output, &output
 	if err := network.A.Start(detach); err != nil {
 		return err
 	}
 	if err := detach.Wait(); err != nil {
-		o.Problem += fmt.Sprintf(" detach: %v: %s;", err, strings.TrimSpace(said.String()))
+		o.Problem += fmt.Sprintf(" detach: %v: %s;", err, strings.TrimSpace(output.String()))
 	}
 	if _, err := os.Stat(folder); err == nil {
 		o.Problem += " the pin's folder is still there;"
@@ -213,13 +213,13 @@ func (s Scenario) watch(o *Outcome, network *netns.Topology, args []string) (win
 	return strings.Split(strings.TrimSpace(string(rest)), "\n"), nil
 }
 
-// withoutProgress leaves out what a slow start says of itself: that is no difference between runs.
+// withoutProgress leaves out the progress of a slow start: that is no difference between runs.
 func withoutProgress(text string) string {
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.HasPrefix(line, "xdpmon: proving and loading ") })
 	return strings.Join(lines, "\n")
 }
 
-// judge says how a run ended that has left nothing attached.
+// judge returns how a run ended that has left nothing attached.
 func (o *Outcome) judge(windows []string, usual string) (Kind, string) {
 	switch {
 	case slices.ContainsFunc(strings.Split(o.Stderr, "\n"), isRuntime) && !strings.Contains(o.Stderr, "panic: "):
@@ -234,7 +234,7 @@ func (o *Outcome) judge(windows []string, usual string) (Kind, string) {
 		return Unclean, fmt.Sprintf("exit code %d", o.Code)
 	}
 	if n, last := matched(windows); n != Handshakes || !last {
-		return Unclean, fmt.Sprintf("it went on and counted %v of %d handshakes, last window marked: %v", n, Handshakes, last)
+		return Unclean, fmt.Sprintf("it continued and counted %v of %d handshakes, last window marked: %v", n, Handshakes, last)
 	}
 	switch {
 	case !o.Injected:
@@ -242,12 +242,12 @@ func (o *Outcome) judge(windows []string, usual string) (Kind, string) {
 	case o.Stderr == usual:
 		return Unaffected, ""
 	case len(strings.Split(o.Stderr, "\n")) > len(strings.Split(usual, "\n")):
-		return Told, ""
+		return Reported, ""
 	}
-	return Unclean, fmt.Sprintf("it went on and told the operator less, or something else: %q instead of %q", o.Stderr, usual)
+	return Unclean, fmt.Sprintf("it continued and reported less, or something else: %q instead of %q", o.Stderr, usual)
 }
 
-// matched sums the fridge's handshakes, and says whether the last window was marked.
+// matched sums the fridge's handshakes, and returns whether the last window was marked.
 func matched(lines []string) (sum float64, last bool) {
 	for _, line := range lines {
 		var window struct {

@@ -190,7 +190,7 @@ var (
 	victim     = netip.MustParseAddr("192.0.2.80")  // of 3,000 sources
 )
 
-// captures are capture.pcap, before.pcap and behind.pcap of a queue, and host1.pcap and host2.pcap, which see a flood's halves.
+// captures are capture.pcap, before.pcap and after.pcap of a queue, and host1.pcap and host2.pcap, which see a flood's halves.
 func captures(t *testing.T, dir string) {
 	t.Helper()
 	save := func(name string, packets []packet.Packet) {
@@ -216,7 +216,7 @@ func captures(t *testing.T, dir string) {
 	}
 	save("capture.pcap", all)
 
-	var before, behind []packet.Packet
+	var before, after []packet.Packet
 	for n := range 4000 { // a burst every 100 ms: one flow of twenty packets, and one of one
 		p := segment(traffic.Start+int64(n/20)*100*ms+int64(n%20)*10_000, netip.AddrFrom4([4]byte{10, 0, 0, 1}), n)
 		if n%20 == 19 {
@@ -224,10 +224,10 @@ func captures(t *testing.T, dir string) {
 		}
 		before = append(before, p)
 		p.Time += int64(n%20) * ms
-		behind = append(behind, p)
+		after = append(after, p)
 	}
 	save("before.pcap", before)
-	save("behind.pcap", behind)
+	save("after.pcap", after)
 
 	var halves [2][]packet.Packet
 	for n := range 3000 {

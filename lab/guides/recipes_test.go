@@ -27,7 +27,7 @@ var (
 	named       = regexp.MustCompile(`/etc/xdpmon/(\w+\.yaml)`)
 )
 
-// TestRecipes: the files and commands of docs/ahab.md and docs/slices.md are taken as they stand, on interfaces of their names. A command that goes on is ended after a
+// TestRecipes: the files and commands of docs/ahab.md and docs/slices.md are taken as they stand, on interfaces of their names. A command that does not end is ended after a
 // second; what is of a kernel that this one is not is left out.
 func TestRecipes(t *testing.T) {
 	testutil.NeedRoot(t)

@@ -105,7 +105,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestEveryFinding: each kind that goes on is served, and fires the alert of its name.
+// TestEveryFinding: each kind that is open is served, and fires the alert of its name.
 func TestEveryFinding(t *testing.T) {
 	w := newWorld(t)
 	e := newExporter(t, w.Server, "host3:9400")

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// journal remembers verdicts from run to run: an interrupted run goes on, and the test that killed a mutant is tried on it first,
+// journal remembers verdicts from run to run: an interrupted run continues, and the test that killed a mutant is tried on it first,
 // then on its neighbours.
 type journal struct {
 	lock  sync.Mutex
@@ -70,7 +70,7 @@ func (j *journal) hints(s drawn) (list []string) {
 	return list
 }
 
-// verdict of an earlier run. A survivor of an earlier commit is tried again, since a test may have come since.
+// verdict of an earlier run. A survivor of an earlier commit is tried again, since a test may have been added since.
 func (j *journal) verdict(s drawn, commit string, keep bool) (trial, bool) {
 	j.lock.Lock()
 	defer j.lock.Unlock()

@@ -116,7 +116,7 @@ func (o options) run(ctx context.Context) error {
 	return j.write()
 }
 
-// draw lists so many mutants that those that do not compile are made up for, and behind them those with a name.
+// draw lists so many mutants that those that do not compile are made up for, and after them those with a name.
 func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
 	for len(list) < o.count+o.count/4 {
 		s, ok := d.next()

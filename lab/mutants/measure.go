@@ -29,7 +29,7 @@ type suite struct {
 	Fails string          // why it cannot judge
 }
 
-// baseline is the suites by package. It is kept in a file and measured again where tests changed.
+// baseline is the suites by package. It is stored in a file and measured again where tests changed.
 type baseline struct {
 	path   string
 	skip   *regexp.Regexp // tests that are left out

@@ -82,7 +82,7 @@ func TestEquivalents(t *testing.T) {
 	}
 }
 
-// What the named ones change stands where they say.
+// What the named ones change stands where they state.
 func TestNamed(t *testing.T) {
 	t.Chdir(root(t))
 	list, err := readNamed("")

@@ -91,7 +91,7 @@ func (j *jury) check(b *strings.Builder) {
 		"%s of those not equivalent.\n\n%s\n\n", s.drawn, j.second, s.killed, s.equivalent, s.row("")[5], strings.Join(left, "\n"))
 }
 
-// earlier says how many verdicts are of earlier commits.
+// earlier states how many verdicts are of earlier commits.
 func (j *jury) earlier() string {
 	n := 0
 	for _, t := range j.trials {

@@ -132,13 +132,13 @@ func (t *tree) judges(skip *regexp.Regexp) []string {
 	}
 	maps.DeleteFunc(all, func(_ string, ok bool) bool { return !ok })
 	list := slices.Sorted(maps.Keys(all))
-	slices.SortStableFunc(list, func(a, b string) int { return strings.Compare(b[:1], a[:1]) }) // userspace's own come first
+	slices.SortStableFunc(list, func(a, b string) int { return strings.Compare(b[:1], a[:1]) }) // userspace's own are first
 	return list
 }
 
 func short(pkg string) string { return strings.TrimPrefix(pkg, module+"/") }
 
-// build compiles a package's tests to a file; what the compiler says otherwise.
+// build compiles a package's tests to a file; what the compiler prints otherwise.
 func (t *tree) build(ctx context.Context, pkg, to string, args ...string) (said string, err error) {
 	args = append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", to}, args...)
 	out, err := t.command(ctx, "go", append(args, "./"+pkg)...).CombinedOutput()

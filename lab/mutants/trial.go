@@ -136,7 +136,7 @@ func (b *bench) tryC(ctx context.Context, tr *trial, hints []string) error {
 }
 
 // meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass without the mutant: a busy machine
-// kills nothing. One that does not is left out, and the round begins again: it has kept the mutant from the tests behind it.
+// kills nothing. One that does not is left out, and the round begins again: the tests after it have not seen the mutant.
 func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over bool, err error) {
 	binary, err := b.binary(ctx, r.pkg)
 	if err != nil {
@@ -168,7 +168,7 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 // patient is how often a round begins at most.
 const patient = 3
 
-// round is a package's tests of one length: the quick ones come before anybody's slow ones.
+// round is a package's tests of one length: the quick ones are before anybody's slow ones.
 type round struct {
 	pkg  string
 	only string   // one test that killed a neighbour

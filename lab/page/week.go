@@ -102,7 +102,7 @@ func (r *rig) fill(ctx context.Context, path string) error {
 
 var ends = regexp.MustCompile(`"window":\{"start":\d+,"end":\d+`)
 
-// repeat stores a window of each every 10 s, from a week ago until now. It goes on where an earlier run was ended.
+// repeat stores a window of each every 10 s, from a week ago until now. It continues where an earlier run was ended.
 func repeat(ctx context.Context, path string, latest map[string]store.Record) error {
 	part := path + ".part"
 	s, err := store.Open(part, store.Options{MaxBytes: storeMax, MaxAge: *past + 24*time.Hour})

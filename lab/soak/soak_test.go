@@ -1,4 +1,4 @@
-// Package soak runs xdpmon on live traffic for as long as XDPMON_SOAKTIME says and fails when anything grows that
+// Package soak runs xdpmon on live traffic for XDPMON_SOAKTIME and fails when anything grows that
 // should not: memory, descriptors, goroutines, BPF objects. A short run is part of the normal tests.
 package soak
 

@@ -404,7 +404,7 @@ func (j *journey) reloaded() {
 	j.see("reload with a mistake, and without", fmt.Sprintf("the same process; `%s`", refused))
 }
 
-// rotated: logrotate itself, with the package's file, under load: the agent goes on with a new file, and no window is missing.
+// rotated: logrotate itself, with the package's file, under load: the agent continues with a new file, and no window is missing.
 func (j *journey) rotated() {
 	if j.err != nil {
 		return

@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// all goes through the packagers, each in a tree of its own; the first thing that is not as it should be ends it.
+// all tests the packagers, each in a tree of its own; the first thing that is not as it should be ends it.
 func all(ctx context.Context) (rows []row, err error) {
 	if err := fresh(ctx, *archive); err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func newWire(c *container) (*wire, error) {
 
 func (w *wire) close() { _ = w.sender.Close() }
 
-// load is datagrams that go on until end is called, which has their number; nobody has their destination, so that nothing is answered.
+// load is datagrams that are sent until end is called, which has their number; nobody has their destination, so that nothing is answered.
 func (w *wire) load(ctx context.Context, perSecond int) (end func() (sent uint64), err error) {
 	conn, err := w.sender.Dial(ctx, "udp", "10.99.0.9:9")
 	if err != nil {

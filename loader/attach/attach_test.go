@@ -56,7 +56,7 @@ func attachAndCount(t *testing.T, opts Options, via []string) {
 	lab.NoError(t, err)
 	for i, p := range a.points {
 		if want := onThisKernel(via[i]); p.Via != want {
-			t.Errorf("point %d went through %s, want %s", i, p.Via, want)
+			t.Errorf("point %d is by %s, want %s", i, p.Via, want)
 		}
 	}
 	if !a.Alive() {

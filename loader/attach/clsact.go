@@ -95,14 +95,14 @@ func dropClsact(ifindex int, added bool) error {
 	}
 	for _, dir := range []Direction{Ingress, Egress} {
 		if filters, err := filtersOf(ifindex, dir); err != nil || len(filters) > 0 {
-			return gone(err)
+			return ignoreAbsent(err)
 		}
 	}
-	return gone(netlink.QdiscDel(clsactOf(ifindex)))
+	return ignoreAbsent(netlink.QdiscDel(clsactOf(ifindex)))
 }
 
-// gone ignores the error that the object to remove does not exist.
-func gone(err error) error {
+// ignoreAbsent drops the error that the object to remove does not exist.
+func ignoreAbsent(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (h *FilterHold) Replace(prog *ebpf.Program) error {
 }
 
 func (h *FilterHold) Release() error {
-	if err := gone(netlink.FilterDel(h.Filter)); err != nil {
+	if err := ignoreAbsent(netlink.FilterDel(h.Filter)); err != nil {
 		return fmt.Errorf("remove the filter: %w", err)
 	}
 	owner, _ := ParseOwner(h.Filter.Name)

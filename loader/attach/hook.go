@@ -32,7 +32,7 @@ func ChooseHooks(d *Device, o Options) (Placement, error) {
 	return p, checkPlacement(d, p)
 }
 
-// AutoHook is the rule behind --hook auto. On a NIC native XDP is the cheapest hook there is. On virtual
+// AutoHook is the rule of --hook auto. On a NIC native XDP is the cheapest hook there is. On virtual
 // interfaces it makes the kernel segment aggregates that would otherwise stay one packet, and a bulk TCP connection over
 // veth loses two thirds of its throughput; TC costs it nothing measurable.
 func AutoHook(d *Device, o Options) (Hook, string) {

@@ -189,8 +189,8 @@ func unpinPoint(dir, iface string, direction attach.Direction) (bool, error) {
 	}
 	err = attach.LinkHold{Link: l}.Release()
 	entry := filepath.Join(dir, currentPins, "entries", pointPin(iface, direction))
-	if gone := os.Remove(entry); gone != nil && !errors.Is(gone, os.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if failed := os.Remove(entry); failed != nil && !errors.Is(failed, os.ErrNotExist) {
+		err = errors.Join(err, failed)
 	}
 	return true, errors.Join(err, os.Remove(path))
 }

@@ -267,7 +267,7 @@ func (m *Manager) handle(e Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch e.Kind {
-	case Gone:
+	case Removed:
 		m.lost(e)
 	case Appeared:
 		m.found(e)
@@ -281,7 +281,7 @@ func (m *Manager) handle(e Event) {
 
 // retry attaches to an interface that is up now, after attaching to it failed.
 func (m *Manager) retry(e Event) {
-	if e.Kind == CameUp {
+	if e.Kind == Up {
 		m.found(e)
 	}
 }
@@ -342,7 +342,7 @@ func (m *Manager) checkAlive() {
 			continue
 		}
 		if _, err := netlink.LinkByIndex(a.IfIndex); err != nil {
-			m.lost(Event{Kind: Gone, Name: name, Index: a.IfIndex})
+			m.lost(Event{Kind: Removed, Name: name, Index: a.IfIndex})
 			continue
 		}
 		delete(m.attached, name) // on purpose: it is not attached to again

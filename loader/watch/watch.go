@@ -14,13 +14,13 @@ import (
 // EventKind is what happened to an interface.
 type EventKind string
 
-// An interface that is moved to another network namespace is Gone here, like one that was deleted.
+// An interface that is moved to another network namespace is Removed here, like one that was deleted.
 const (
-	Gone     EventKind = "gone"
+	Removed  EventKind = "removed"
 	Appeared EventKind = "appeared"
 	Renamed  EventKind = "renamed"
-	WentDown EventKind = "down"
-	CameUp   EventKind = "up"
+	Down     EventKind = "down"
+	Up       EventKind = "up"
 )
 
 // Event is a change of an interface that is watched.
@@ -36,12 +36,12 @@ func (e Event) String() string {
 	switch e.Kind {
 	case Renamed:
 		return fmt.Sprintf("interface %s was renamed to %s", e.Name, e.NewName)
-	case Gone:
+	case Removed:
 		return fmt.Sprintf("interface %s was removed", e.Name)
 	case Appeared:
 		return fmt.Sprintf("interface %s has appeared", e.Name)
 	}
-	return fmt.Sprintf("interface %s went %s", e.Name, e.Kind)
+	return fmt.Sprintf("interface %s is %s", e.Name, e.Kind)
 }
 
 // watch reports what happens to interfaces of the given names, until ctx ends; then the channel is closed. A name need
@@ -176,9 +176,9 @@ func (w *watcher) apply(now links.Change) []Event {
 
 func upOrDown(up bool) EventKind {
 	if up {
-		return CameUp
+		return Up
 	}
-	return WentDown
+	return Down
 }
 
 func (w *watcher) remove(index int) []Event {
@@ -187,7 +187,7 @@ func (w *watcher) remove(index int) []Event {
 		return nil
 	}
 	delete(w.known, index)
-	return []Event{{Kind: Gone, Name: before.Name, Index: index}}
+	return []Event{{Kind: Removed, Name: before.Name, Index: index}}
 }
 
 // resync lists the interfaces and returns their differences from the known ones.

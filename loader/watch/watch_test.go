@@ -42,9 +42,9 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	events, _, err := watch(ctx, []string{lab.Near, "xdpmon-c0"})
 	lab.NoError(t, err)
 	lab.Sh(t, "ip link set %s up", lab.Near)
-	expect(t, events, "interface xdpmon-a0 went up")
+	expect(t, events, "interface xdpmon-a0 is up")
 	lab.Sh(t, "ip link set %s down", lab.Near)
-	expect(t, events, "interface xdpmon-a0 went down")
+	expect(t, events, "interface xdpmon-a0 is down")
 	lab.Sh(t, "ip link set %s name xdpmon-z0", lab.Near)
 	expect(t, events, "interface xdpmon-a0 was renamed to xdpmon-z0")
 	lab.Sh(t, "ip link del xdpmon-z0")
@@ -282,8 +282,8 @@ func TestWatcherStates(t *testing.T) {
 		{links.Change{Index: 1, Name: "x", Up: true}, nil},
 		{links.Change{Index: 1, Name: "a", Up: true}, []EventKind{Appeared}}, // renamed into place, as udev does
 		{links.Change{Index: 1, Name: "a", Up: true}, nil},
-		{links.Change{Index: 1, Name: "y", Up: false}, []EventKind{Renamed, WentDown}},
-		{links.Change{Index: 1, Name: "y", Up: true}, []EventKind{CameUp}},
+		{links.Change{Index: 1, Name: "y", Up: false}, []EventKind{Renamed, Down}},
+		{links.Change{Index: 1, Name: "y", Up: true}, []EventKind{Up}},
 		{links.Change{Index: 2, Name: "a", Up: false}, []EventKind{Appeared}},
 	}
 	for i, s := range steps {

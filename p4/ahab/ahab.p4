@@ -17,18 +17,18 @@
  *   7    ahab_mid        32 of 64  tables.p4: what passes under the limit and not under the lower one
  *   7    ahab_high       32 of 64  tables.p4: what passes under the upper one alone
  *   7    ahab_over       32 of 64  tables.p4: what passes under none
- *  11    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
+ *  11    ahab_offered    32 of 64  leaving.p4: bytes that arrived until the sums were last taken away
  *  10    ahab_passed     32 of 64  leaving.p4: packets that passed
  *  10    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
  *  11    ahab_lost       32 of 64  leaving.p4: packets that were dropped
  *
  * By stage of the chip, as compiled for Tofino 1. Ingress: 0 and 1 slice, length of the IP packet, what may be done to it, lease · 2 words of the user,
  * epochs, weyl, limit, headers' lengths · 3 hashes, charge, number, lower and upper limit · 4 rows · 5 smaller of two rows · 6 smallest row · 7 digits
- * of four numbers · 8 three quotients · 9 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed,
+ * of four numbers · 8 three quotients · 9 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 action,
  * distance from the aim · 3 passed, lost, which side · 4 digits · 5 quotient, offered, dropped · 6 step · 7 next limit. Tofino 2
  * the same, but what may be done to it in 2.
  *
- * The first packet of an epoch takes the sums away and calculates the next limit behind everything; a clone of it carries that back to the ingress.
+ * The first packet of an epoch takes the sums away and calculates the next limit after everything; a clone of it carries that back to the ingress.
  * Slices, what a user is, capacities and the two tables of quotients are the control plane's: `xdpmon p4 rules ahab`. */
 #ifndef XDPMON_AHAB_P4
 #define XDPMON_AHAB_P4
@@ -235,7 +235,7 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
 
     action clip() { next = min(next, hdr.second.ceiling); }
 
-    /* The control plane says again and again until which epoch limits hold: if it stops, nothing is dropped any more. */
+    /* The control plane writes again and again until which epoch limits hold: if it stops, nothing is dropped any more. */
     action hold(bit<32> until) { left = until - epoch; }
 
     table lease {

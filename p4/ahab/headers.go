@@ -80,7 +80,7 @@ func kind(s *twin.Seen) uint64 {
 	return kindData
 }
 
-// epochsSince the sums were taken away, as the header tells them.
+// epochsSince the sums were taken away, as the header has them.
 func epochsSince(n uint32) uint64 {
 	switch {
 	case n < 2:
@@ -93,7 +93,7 @@ func epochsSince(n uint32) uint64 {
 	return 4
 }
 
-// userWords are what rows are hashed over: both addresses and the ports, or one address as far as it tells users apart; the slice.
+// userWords are what rows are hashed over: both addresses and the ports, or one address as far as it distinguishes users; the slice.
 func userWords(p *packet.Packet, member uint64) []uint32 {
 	words := make([]uint32, 11)
 	words[10] = uint32(member & 0xffff)
@@ -110,7 +110,7 @@ func userWords(p *packet.Packet, member uint64) []uint32 {
 	return words
 }
 
-// front of an address that tells users apart.
+// front of an address that distinguishes users.
 func front(a netip.Addr, member uint64) []uint32 {
 	n := int(member >> 34 & 0xff)
 	if a.Is4() {
@@ -118,8 +118,8 @@ func front(a netip.Addr, member uint64) []uint32 {
 	}
 	b := a.As16()
 	for i := range b {
-		if kept := min(8, max(0, n-8*i)); kept < 8 {
-			b[i] &^= 0xff >> kept
+		if used := min(8, max(0, n-8*i)); used < 8 {
+			b[i] &^= 0xff >> used
 		}
 	}
 	return twin.Words(b[:])

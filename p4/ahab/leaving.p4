@@ -47,7 +47,7 @@ control AhabCountdown(in bit<1> limited, in bit<1> open, in bit<16> mid, in bit<
     }
 }
 
-/* A sum that goes on for ever, and one of a window. */
+/* A sum that is never reset, and one of a window. */
 control AhabOffered(in slice_t place, in bit<32> bytes) {
     Register<bit<32>, slice_t>(AHAB_SLICES, 0) ahab_offered;
 
@@ -138,7 +138,7 @@ control AhabQuotient(in bit<32> n, in bit<32> d, inout bit<32> share) {
 control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrinsic_metadata_for_deparser_t dprsr) {
     bit<1> bank = 0;
     bit<1> limited;
-    bit<32> aim = 0;     /* 2^-4 bytes that the slice may send in an epoch; then: in those that went by */
+    bit<32> aim = 0;     /* 2^-4 bytes that the slice may send in an epoch; then: in those that passed */
     bit<32> ceiling = 0;
     bit<32> spacing = 0;
     bit<1> lost = 0;
@@ -180,7 +180,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         default_action = use_bank(0);
     }
 
-    /* What the control plane says of a slice, a hundred times a second. */
+    /* What the control plane writes of a slice, a hundred times a second. */
     action may(bit<1> is_limited, bit<32> budget, bit<32> most, bit<32> apart) {
         limited = is_limited;
         aim = budget;

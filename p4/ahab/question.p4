@@ -7,8 +7,8 @@ const bit<8> FRONT_BRIDGED = 0;
 const bit<8> FRONT_SECOND = 1;
 
 /* What may be done to a packet above the limit. */
-const bit<8> KIND_OTHER = 0; /* dropped when its number says so */
-const bit<8> KIND_DATA = 1;  /* TCP: when its flow's countdown says so */
+const bit<8> KIND_OTHER = 0; /* dropped by its number */
+const bit<8> KIND_DATA = 1;  /* TCP: dropped by its flow's countdown */
 const bit<8> KIND_BARE = 2;  /* TCP without data: never */
 
 /* Epochs since the sums were taken away, of the packet that takes them away now. */
@@ -32,7 +32,7 @@ header bridged_h {
     bit<7>  pad_1;
     bit<1>  open;    /* the lease has run out: nothing is dropped */
     bit<7>  pad_2;
-    bit<1>  discard; /* nobody wants it behind the egress */
+    bit<1>  discard; /* nobody wants it after the egress */
     bit<8>  kind;
     bit<8>  epochs;
     bit<16> slice;

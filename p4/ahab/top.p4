@@ -80,7 +80,7 @@ control Egress(inout leaving_t hdr, inout answer_t md, in egress_intrinsic_metad
     }
 }
 
-/* A clone goes back to the ingress with what it carries in front; what was bridged goes nowhere. */
+/* A clone returns to the ingress with what it carries in front; what was bridged is not sent. */
 control EgressDeparser(packet_out pkt, inout leaving_t hdr, in answer_t md,
                        in egress_intrinsic_metadata_for_deparser_t dprsr) {
     Mirror() second;

@@ -53,7 +53,7 @@ func init() {
 	})
 }
 
-// Slices of one VLAN each, whose users are told apart by so many bits of an address: of IPv6 some that end in each of its words.
+// Slices of one VLAN each, whose users are distinguished by so many bits of an address: of IPv6 some that end in each of its words.
 const (
 	prefixes    = 32
 	firstPrefix = 1001 // VLAN
@@ -84,7 +84,7 @@ var some = func() string {
 		`{"name":"all","weight":1000,"match":{"sources":["151.0.0.0/8","2001::/16"]}}` + byPrefix() + `]}`
 }()
 
-// prepare writes what `xdpmon p4 rules ahab` says.
+// prepare writes what `xdpmon p4 rules ahab` prints.
 func prepare(sw *run.Switch, v algo.Values) error {
 	rules, err := ahab.TwinRules(v)
 	if err != nil {
@@ -149,7 +149,7 @@ var unreachable = func() (rows []string) {
 	return append(rows, "action ahab.scales.none")
 }()
 
-// drive brings limits, rates and sums of every size, and ages of sums, to the tables that look at a number's highest bit: drawn anew before each
+// drive brings limits, rates and sums of every size, and ages of sums, to the tables that look at a number's highest bit: drawn again before each
 // burst, so that they decide about some of its packets and about the next limit.
 func drive(d twin.Driver, _ twin.Form) error {
 	const columns, flows, rounds = 64, 64, 208
@@ -196,11 +196,11 @@ func drive(d twin.Driver, _ twin.Form) error {
 			return err
 		}
 	}
-	return errors.Join(unsaid(d), leases(d))
+	return errors.Join(unlimited(d), leases(d))
 }
 
-// unsaid: nothing is said of what a slice may. Nobody is limited, and its limit is the highest one.
-func unsaid(d twin.Driver) error {
+// unlimited: nothing is written of what a slice may. Nobody is limited, and its limit is the highest one.
+func unlimited(d twin.Driver) error {
 	const slice = 6
 	var was bpf.AhabAhabSlice
 	match := []run.Match{{Value: slice, Mask: 1<<16 - 1}}
@@ -258,7 +258,7 @@ func tighten(d twin.Driver) error {
 	return nil
 }
 
-// anywhere are packets of users told apart by prefixes of every length, with addresses drawn bit by bit, and one of no slice.
+// anywhere are packets of users distinguished by prefixes of every length, with addresses drawn bit by bit, and one of no slice.
 func anywhere(r *rand.Rand, at int64, n int) []packet.Packet {
 	address := func(six bool) netip.Addr {
 		var b [16]byte

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The ingress: when the packet came, where the oldest snapshot begins that it will read, and the hashes of its flow over the words of
+/* The ingress: when the packet arrived, where the oldest snapshot begins that it will read, and the hashes of its flow over the words of
  * bpf/include/key.h. */
 #ifndef XDPMON_CONQUEST_ARRIVE_P4
 #define XDPMON_CONQUEST_ARRIVE_P4
@@ -14,7 +14,7 @@ control Arrive(inout headers_t hdr, in question_t q, in ingress_intrinsic_metada
     HASH_ROW(row_0_6, HASH_ROW_0);
     HASH_ROW(row_1_6, HASH_ROW_1);
 
-    /* Reports leave by the mirror of the pipe that the packet came in by. */
+    /* Reports leave by the mirror of the pipe that the packet arrived by. */
     action through(bit<8> session) { hdr.bridged.session = session; }
 
     table sessions {

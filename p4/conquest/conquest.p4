@@ -2,7 +2,7 @@
 /* conquest: who fills the queue, on a switch, in the egress.
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 5 (ConQuest). The eBPF form is
- * bpf/conquest with times that come with the packet, packets counted, and the oldest snapshot taken wholly or not at all:
+ * bpf/conquest with times that the packet has, packets counted, and the oldest snapshot taken wholly or not at all:
  * --set conquest.source=qdisc --set conquest.count=packets --set conquest.reading=nearest
  * The registers, which a test compares:
  *
@@ -25,7 +25,7 @@
  *   -    conquest_large   aggregates of segments are a host's: a switch sees each packet
  *
  * By stage of the chip, as compiled for both: 0 times, window · 1 totals · 2 two reads of each row; alpha of the totals that count · 3 the other two, added; pairs
- * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
+ * of totals · 4 sums · 5 limit minus rows · 6 reported. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
  * that the numbers of b = 8 find containers.
  *
  * There are no coarse snapshots (conquest_ct, conquest_c0 and conquest_c1 of the host, with conquest.reading=overlap): a cell that is overwritten would have to hand over both
@@ -34,7 +34,7 @@
  * Nothing is done to culprits here (conquest_culprits and conquest_drops of the host): the queue's beginning is the ingress, another pipeline, so that a
  * condemnation and the gap after a drop would have to be carried there by a mirrored packet.
  *
- * A flow is a culprit if both rows have more than the limit. A copy of its packet goes to a collector once a window. */
+ * A flow is a culprit if both rows have more than the limit. A copy of its packet is sent to a collector once a window. */
 #ifndef XDPMON_CONQUEST_P4
 #define XDPMON_CONQUEST_P4
 

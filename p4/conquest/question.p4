@@ -12,7 +12,7 @@ header bridged_h {
     bit<7>  pad_0;
     bit<1>  counted; /* it has a flow */
     bit<7>  pad_1;
-    bit<1>  discard; /* nobody wants it behind the queue */
+    bit<1>  discard; /* nobody wants it after the queue */
     bit<32> arrival; /* ns */
     bit<32> first;   /* ns where the oldest snapshot begins that it reads */
     bit<32> row_0;   /* hashes of the flow */

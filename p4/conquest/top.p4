@@ -72,7 +72,7 @@ control Egress(inout leaving_t hdr, inout answer_t md, in egress_intrinsic_metad
     }
 }
 
-/* A report goes to the collector as it is, in front of the copy; what was bridged goes nowhere. */
+/* A report is sent to the collector as it is, in front of the copy; what was bridged is not sent. */
 control EgressDeparser(packet_out pkt, inout leaving_t hdr, in answer_t md,
                        in egress_intrinsic_metadata_for_deparser_t dprsr) {
     Mirror() reports;

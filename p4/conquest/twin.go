@@ -26,7 +26,7 @@ func init() {
 		Fill: append(sessions(), twin.Fill{Kind: twin.FillTable, Optional: true, Object: "Egress.conquest.ports",
 			What: "whose queue is measured: without an entry that of all ports together; else ignore as the default action, and watch for the port"}),
 		Queue: bursts,
-		Drive: crowd,
+		Drive: nearLimit,
 		Counts: []twin.Count{
 			count(bpf.ConquestConquestCounterCONQUEST_CULPRIT, "accuse"),
 			count(bpf.ConquestConquestCounterCONQUEST_CONGESTED, "accuse", "waited"),
@@ -34,7 +34,7 @@ func init() {
 		},
 		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
 		Emits:       headers,
-		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
+		Reports:     &twin.Reports{Ring: "conquest_events", Host: arrivalOf, Twin: copied},
 		Unread: "a capture does not contain how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
 			"sends a copy of its packet with delay and limit in front to a collector. For the queue that a capture would fill: xdpmon replay --algo conquest",
 		HostOf: turned,
@@ -109,7 +109,7 @@ func collect(sw *run.Switch, _ algo.Values) error {
 	return nil
 }
 
-// longest wait, ns: the sign of its difference from the shortest tau of the forms says whether a packet waited long.
+// longest wait, ns: the sign of its difference from the shortest tau of the forms is whether a packet waited long.
 const longest = 1<<31 + 100_000 - 1
 
 // bursts are waits that rise and fall over some hundred packets, up to eight milliseconds. One in four is short; some are tau of a form to the
@@ -137,7 +137,7 @@ func bursts() func(f *packet.Frame) run.Queue {
 			wait = taus[n/32%3] - n/96%2
 		case n%32 == 18:
 			wait = f.Time - ((f.Time-wait)/half*half - n/32%2)
-		case n%64 == 39: // of every size to the longest that is told from a short one
+		case n%64 == 39: // of every size to the longest that is distinguished from a short one
 			wait = min(n*2654435761%(1<<(23+n/64%9)), longest-n/64%2)
 		}
 		wait = min(wait, f.Time-1)
@@ -146,8 +146,8 @@ func bursts() func(f *packet.Frame) run.Queue {
 	}
 }
 
-// told is the arrival of the packet that a report of a culprit is about.
-func told(record []byte) []uint64 {
+// arrivalOf is the arrival of the packet that a report of a culprit is about.
+func arrivalOf(record []byte) []uint64 {
 	var e bpf.ConquestConquestEvent
 	if _, err := binary.Decode(record, binary.NativeEndian, &e); err != nil || e.Kind != uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT) {
 		return nil
@@ -155,7 +155,7 @@ func told(record []byte) []uint64 {
 	return []uint64{e.Time - e.Delay}
 }
 
-// copied: a copy went to the collector.
+// copied: a copy was sent to the collector.
 func copied(r *run.Result, time uint64) (all [][]uint64) {
 	for range r.Cloned {
 		all = append(all, []uint64{time})
@@ -163,9 +163,9 @@ func copied(r *run.Result, time uint64) (all [][]uint64) {
 	return all
 }
 
-// crowd the snapshots of the small form: before each packet every cell holds a number about as large as the limit, of one of the windows that
+// nearLimit drives the snapshots of the small form: before each packet every cell holds a number about as large as the limit, of one of the windows that
 // its snapshot is read for or of an older one, so that each of them decides about somebody. Rows and totals are drawn one by one.
-func crowd(d twin.Driver, _ twin.Form) error {
+func nearLimit(d twin.Driver, _ twin.Form) error {
 	const window, packets = 1 << 20, 2000 // ns, of the small form
 	if len(d.Read("conquest_s0_0")) > 16 {
 		return nil

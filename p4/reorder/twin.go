@@ -142,7 +142,7 @@ func states(d twin.Driver, half bool) error {
 				p.TCPFlags, p.Payload = packet.SYN, 0
 			case 2, 3:
 				if half {
-					p.Seq = someNumber - 1<<31 + 1 + r.Uint32N(3) // up to half of the range behind, and one more
+					p.Seq = someNumber - 1<<31 + 1 + r.Uint32N(3) // up to half of the range back, and one more
 				}
 			}
 			if err := d.Send(p); err != nil {
@@ -298,9 +298,9 @@ func turning() func(p *packet.Packet) bool {
 	}
 	type numbers struct{ start, end, largest uint32 }
 	seen := map[flow]numbers{}
-	behind := func(a, b uint32) bool { return int32(a-b) < 0 }
+	older := func(a, b uint32) bool { return int32(a-b) < 0 }
 	differs := func(a, b uint32) bool {
-		return behind(a, b) != (a < b && b-a <= 1<<31) || behind(b, a) != (b < a && a-b <= 1<<31)
+		return older(a, b) != (a < b && b-a <= 1<<31) || older(b, a) != (b < a && a-b <= 1<<31)
 	}
 	return func(p *packet.Packet) bool {
 		if !p.Has(packet.TCP) || p.Payload == 0 && p.TCPFlags&packet.SYN == 0 {
@@ -312,7 +312,7 @@ func turning() func(p *packet.Packet) bool {
 			return true
 		}
 		now := numbers{p.Seq, p.Seq + p.Payload, p.Seq}
-		if known && p.TCPFlags&packet.SYN == 0 && behind(p.Seq, last.largest) {
+		if known && p.TCPFlags&packet.SYN == 0 && older(p.Seq, last.largest) {
 			now.largest = last.largest
 		}
 		seen[f] = now

@@ -127,17 +127,17 @@ func storm(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) ne
 	end := begin(t, flood)
 	taken, refused := 0, 0
 	for n := 1; n <= times; n++ {
-		text, says := reloads(flood, n)
+		text, refusal := reloads(flood, n)
 		p.write(text)
 		if got := r.hangup(); !slices.Contains(got, "RELOADING=1") {
 			t.Errorf("the service manager was not notified of a reload: %q", got)
 		}
-		if says == "" {
+		if refusal == "" {
 			taken++
 			continue
 		}
 		refused++
-		eventually(t, "refusing with "+says, func() bool { return strings.Contains(r.log.String(), strings.ReplaceAll(says, `"`, `\"`)) })
+		eventually(t, "refusing with "+refusal, func() bool { return strings.Contains(r.log.String(), strings.ReplaceAll(refusal, `"`, `\"`)) })
 	}
 	h := r.health()
 	n := end()
@@ -181,7 +181,7 @@ func killed(t *testing.T, times int) {
 	network := quietNetwork(t)
 	p := newPlace(t, network.A)
 	p.write(fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s]\n    window: 100ms\n    algorithms: {precision: {}}\n", network.A.Interface))
-	kept := 0
+	stored := 0
 	for range times {
 		if err := os.RemoveAll(p.file("windows.jsonl")); err != nil {
 			t.Fatal(err)
@@ -191,15 +191,15 @@ func killed(t *testing.T, times int) {
 		time.Sleep(time.Duration(time.Now().UnixNano() % int64(300*time.Millisecond)))
 		r.kill()
 		list, all := p.windows(), p.history()
-		if missing := len(list) - (len(all) - kept); missing > 1 {
+		if missing := len(list) - (len(all) - stored); missing > 1 {
 			t.Errorf("%d windows are missing in the store", missing)
 		}
-		kept = len(all)
+		stored = len(all)
 		if strings.Contains(r.log.String(), "could not be read") {
 			t.Errorf("the store was damaged: %s", r.log.String())
 		}
 	}
-	t.Logf("%d kills, %d windows in the store", times, kept)
+	t.Logf("%d kills, %d windows in the store", times, stored)
 }
 
 // Snapshots are stored as soon as the configuration requests them, and one answer can be made of many windows.
@@ -225,7 +225,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	}
 	end := begin(t, datagrams(t, network))
 	r.hangup()
-	kept := func() []string {
+	stored := func() []string {
 		_ = write() // none may be there yet
 		files, err := filepath.Glob(filepath.Join(dir, "*.xdpsnap"))
 		if err != nil {
@@ -233,10 +233,10 @@ func TestSnapshotsAreKept(t *testing.T) {
 		}
 		return files
 	}
-	eventually(t, "snapshots", func() bool { return len(kept()) > 3 })
+	eventually(t, "snapshots", func() bool { return len(stored()) > 3 })
 	end()
 	r.stop()
-	files := kept() // no agent is running: from the store itself
+	files := stored() // no agent is running: from the store itself
 	out, err := exec.Command(binary, append([]string{"merge", "--output", "json"}, files...)...).Output()
 	if err != nil {
 		t.Fatalf("merge %d snapshots: %v", len(files), err)

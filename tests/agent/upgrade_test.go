@@ -93,8 +93,8 @@ func upgrades(t *testing.T, times int, traffic func(*testing.T, *netns.Topology)
 	if cut != changed {
 		t.Errorf("%d windows were cut, %d times the layout had changed", cut, changed)
 	}
-	if kept := seen(list, "precision", "a"); kept > n {
-		t.Errorf("what was replaced counted %d of %d packets", kept, n)
+	if counted := seen(list, "precision", "a"); counted > n {
+		t.Errorf("what was replaced counted %d of %d packets", counted, n)
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, "xdpmon", "*", "current")); len(left) != 0 {
 		t.Errorf("%v stay", left)

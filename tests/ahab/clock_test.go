@@ -17,7 +17,7 @@ func jumped(by, moment time.Duration) func(time.Duration) time.Duration {
 	}
 }
 
-// stalled is a clock of a machine that stands still for so long from a moment on: what came meanwhile is looked at when it goes on.
+// stalled is a clock of a machine that stands still for so long from a moment on: what arrived meanwhile is looked at when it runs again.
 func stalled(long, moment time.Duration) func(time.Duration) time.Duration {
 	return func(at time.Duration) time.Duration {
 		if at >= moment && at < moment+long {
@@ -28,7 +28,7 @@ func stalled(long, moment time.Duration) func(time.Duration) time.Duration {
 }
 
 // Whatever the clock does, the capacity is used and held, the users share it, and nothing stays shut: not while a clock that was set back catches up
-// (a sketch whose cells do not decay meanwhile reads ever higher rates), nor behind epochs that were lost.
+// (a sketch whose cells do not decay meanwhile reads ever higher rates), nor after epochs that were lost.
 func TestClock(t *testing.T) {
 	const moment, piece, end = 200 * time.Millisecond, 50 * time.Millisecond, 400 * time.Millisecond
 	clocks := map[string]func(time.Duration) time.Duration{
@@ -50,7 +50,7 @@ func TestClock(t *testing.T) {
 					t.Fatal(err)
 				}
 				most := 1.25
-				if name == "30 ms lost" { // a silence of 16 epochs: what was not sent meanwhile may come, up to twice the capacity
+				if name == "30 ms lost" { // a silence of 16 epochs: what was not sent meanwhile may arrive, up to twice the capacity
 					most = 1.6
 				}
 				for at := moment; at < end; at += piece {
@@ -72,7 +72,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// What comes all at once behind a silence finds the limit of a user with twice the capacity, and not none: bursts of a slice that is silent between
+// What arrives all at once after a silence finds the limit of a user with twice the capacity, and not none: bursts of a slice that is silent between
 // them, as a host's aggregates are, would pass whole.
 func TestBurstsBehindSilence(t *testing.T) {
 	l := newLink(t, 1, map[string]string{"capacity": "100Mbit"})
@@ -89,7 +89,7 @@ func TestBurstsBehindSilence(t *testing.T) {
 	// b bytes within a fraction of tau read as b / tau: all pass until that is the limit T, then T tau / b of them, T tau (1 + ln(b / (T tau))) in all
 	const most = 1.3 * 2 * link.Capacity / 8 * .004 * 3.3
 	for n, u := range r.Users[1:] {
-		if n == 0 { // users who come one at a time have the slice for themselves, and what its ceiling keeps, until a second one has been seen
+		if n == 0 { // users who appear one at a time have the slice for themselves, and what its ceiling keeps, until a second one has been seen
 			continue
 		}
 		passed := 0.

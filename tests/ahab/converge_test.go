@@ -28,7 +28,7 @@ func newLink(t *testing.T, seed uint64, set map[string]string) *link.Link {
 	return l
 }
 
-// Figure 6.8, two seeds of the study's twenty: the limit follows users who leave and who come.
+// Figure 6.8, two seeds of the study's twenty: the limit follows users who leave and who appear.
 func TestFollows(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -68,7 +68,7 @@ func TestDeparts(t *testing.T) {
 	defer conn.Close()
 	const packets, bytes = 50, 1000 // on the wire: 1 ms of 8 Mbit/s each
 	for range packets {
-		_, _ = conn.Write(make([]byte, bytes-42)) // some answers say that nobody listens
+		_, _ = conn.Write(make([]byte, bytes-42)) // some answers are errors: nobody listens
 	}
 	var due []uint64
 	for n := range uint32(packets) {
@@ -80,7 +80,7 @@ func TestDeparts(t *testing.T) {
 			due = append(due, at)
 		}
 	}
-	if len(due) < packets/5 { // those that come when nothing waits leave at once, and have none
+	if len(due) < packets/5 { // those that arrive when nothing waits leave at once, and have none
 		t.Fatalf("%d of %d have times of departure", len(due), packets)
 	}
 	for n := range due[1:] {

@@ -36,7 +36,7 @@ slices:
   - name: rest
 `
 
-// 200 files that are damaged somewhere, one after the other while packets are looked up: what is refused is said with its place, and changes
+// 200 files that are damaged somewhere, one after the other while packets are looked up: what is refused is reported with its place, and changes
 // neither what slices may take nor who belongs to them.
 func TestMutationsUnderTraffic(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -64,9 +64,9 @@ func TestMutationsUnderTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, last := 0, ""
+	notices, last := 0, ""
 	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Seed: 1,
-		Notice: func(format string, args ...any) { said, last = said+1, fmt.Sprintf(format, args...) }}, false)
+		Notice: func(format string, args ...any) { notices, last = notices+1, fmt.Sprintf(format, args...) }}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,13 +137,13 @@ func TestMutationsUnderTraffic(t *testing.T) {
 			t.Fatalf("%v stands nowhere", err)
 		}
 		refused++
-		before, heard := state(), said
+		before, earlier := state(), notices
 		write(text)
-		for tick(); said == heard; { // a file may be read while ticks go on
+		for tick(); notices == earlier; { // a file may be read during ticks
 			tick()
 		}
-		if said != heard+1 {
-			t.Fatalf("%d messages of %q", said-heard, text)
+		if notices != earlier+1 {
+			t.Fatalf("%d messages of %q", notices-earlier, text)
 		}
 		if !slices.Equal(before, state()) {
 			t.Fatalf("what was refused has changed something: %q", text)
@@ -156,27 +156,27 @@ func TestMutationsUnderTraffic(t *testing.T) {
 			t.Fatal("a file that is right has changed nothing")
 		}
 	}
-	var large strings.Builder // the loop goes on while it is read, or limits would end with their lease
+	var large strings.Builder // the loop runs while it is read, or limits would end with their lease
 	large.WriteString("capacity: 10Mbit\nroom: 4\nslices:\n")
 	for n := range 16_000 {
 		fmt.Fprintf(&large, "  - {name: s%d, weight: %d, match: {sources: [10.1.%d.%d]}}\n", n, n%9+1, n>>8, n&255)
 	}
-	heard := said
+	earlier := notices
 	write(large.String())
-	if tick(); said != heard {
+	if tick(); notices != earlier {
 		t.Fatal("the loop has waited for a file of 16,000 slices")
 	}
-	for said == heard {
+	for notices == earlier {
 		tick()
 	}
-	before, heard = state(), said // a folder in the place of the file is said, once
+	before, earlier = state(), notices // a folder in the place of the file is reported, once
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		tick()
 	}
-	if said != heard+1 || !strings.Contains(last, "no regular file") || !slices.Equal(before, state()) {
-		t.Errorf("%d messages of a folder, the last %q", said-heard, last)
+	if notices != earlier+1 || !strings.Contains(last, "no regular file") || !slices.Equal(before, state()) {
+		t.Errorf("%d messages of a folder, the last %q", notices-earlier, last)
 	}
 }

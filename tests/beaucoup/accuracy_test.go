@@ -29,7 +29,7 @@ func (a accuracy) query() string {
 // One collector's error is that of the theory, within half a point, and it takes CC(m, p, n) draws within 2 %. A key's destinations are its
 // own, so every key is a draw of its own; six seeds have a number of keys each. Half a point is 3.5 standard errors of so many
 // keys, or more: their deviation is below three quarters of the mean. Theory for n = 24 of m = 32: 12.4 % at m*p = 1, 15.2 % at
-// 1/2, 16.3 % at 1/4 and 17.3 % as p goes to 0; for n = 51 of m = 64 11.6 % and 12.3 %. lab/eval/beaucoup goes down to
+// 1/2, 16.3 % at 1/4 and 17.3 % as p falls to 0; for n = 51 of m = 64 11.6 % and 12.3 %. lab/eval/beaucoup has as little as
 // m*p = 1/64.
 func TestOneCollector(t *testing.T) {
 	few := []accuracy{{43, "1", "32", .125}, {86, "1/2", "32", .153}, {87, "1", "64", .125}}

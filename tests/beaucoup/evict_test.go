@@ -11,8 +11,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// crowd is packets with a key and an attribute each, and scans from a few keys half a minute later.
-type crowd struct {
+// mixed is packets with a key and an attribute each, and scans from a few keys half a minute later.
+type mixed struct {
 	scans
 	others, n int
 }
@@ -20,7 +20,7 @@ type crowd struct {
 const scansBegin = 30 * int64(time.Second) // after the first packet
 
 // Next implements traffic.Model.
-func (c *crowd) Next(p *packet.Packet) bool {
+func (c *mixed) Next(p *packet.Packet) bool {
 	if c.n == c.others {
 		ok := c.scans.Next(p)
 		p.Time += scansBegin
@@ -39,7 +39,7 @@ func (c *crowd) Next(p *packet.Packet) bool {
 func TestEviction(t *testing.T) {
 	const keys = 100
 	run := func(evict string) (alerts, early, evicted, unconfirmed, share float64) {
-		m := &crowd{scans: scans{keys: keys, each: 400, gap: 500_000}, others: 40_000}
+		m := &mixed{scans: scans{keys: keys, each: 400, gap: 500_000}, others: 40_000}
 		set := map[string]string{"queries": "spread: count distinct dst by src > 86 in 60s", "entries": "4096", "budget": "1/2", "evict": evict}
 		names := map[string]bool{}
 		for _, l := range replayed(t, traffic.Frames(m), session.Config{Seed: 7, Window: 5 * time.Second}, set) {
@@ -54,9 +54,9 @@ func TestEviction(t *testing.T) {
 		return float64(len(names)), early, evicted, unconfirmed, share
 	}
 	full, _, none, _, taken := run("1")
-	kept, early, evicted, unconfirmed, less := run("1/2")
+	alerting, early, evicted, unconfirmed, less := run("1/2")
 	t.Logf("without eviction: %.0f %% of the table taken, %g of %d keys alert; with: %.0f %%, %g alert, %g evicted", 100*taken, full, keys,
-		100*less, kept, evicted)
+		100*less, alerting, evicted)
 	if none != 0 || evicted < 1000 {
 		t.Errorf("%g collectors were evicted where it was off, %g where it was on", none, evicted)
 	}
@@ -64,8 +64,8 @@ func TestEviction(t *testing.T) {
 	if taken < 0.9 || full > keys*(1-taken)+3*5 {
 		t.Errorf("without eviction %g of %d keys alert although %.0f %% of the table is taken", full, keys, 100*taken)
 	}
-	if kept < 0.9*keys || unconfirmed > 0 || early > 0 {
-		t.Errorf("with eviction %g of %d keys alert; %g alerts are not confirmed, %g for keys of one packet", kept, keys, unconfirmed, early)
+	if alerting < 0.9*keys || unconfirmed > 0 || early > 0 {
+		t.Errorf("with eviction %g of %d keys alert; %g alerts are not confirmed, %g for keys of one packet", alerting, keys, unconfirmed, early)
 	}
 }
 

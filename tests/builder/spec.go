@@ -1,6 +1,6 @@
 // Package builder makes frames: any combination of headers from a Spec, and plain packets in bulk from
 // packet.Packet through a Packer (several million a second). Payload bytes that are never read are left out: the
-// frame is then what a capture with a snap length would hold, and Frame.Len says what was on the wire.
+// frame is then what a capture with a snap length would hold, and Frame.Len is what was on the wire.
 package builder
 
 import (

@@ -79,15 +79,15 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
+		var answers []string
 		for _, l := range lines {
 			d, err := Distribution(l, "delay_ns")
 			if err != nil {
 				t.Fatal(err)
 			}
-			said = append(said, fmt.Sprint(d.Count, d.At(0.5)))
+			answers = append(answers, fmt.Sprint(d.Count, d.At(0.5)))
 		}
-		return said
+		return answers
 	}
 	together, alone := run("1024@1", "4096@1/2", "1024@1"), run("4096@1/2")
 	if together[0] != together[2] || together[1] != alone[0] || together[0] == together[1] {
@@ -109,7 +109,7 @@ func TestRepeated(t *testing.T) {
 		}
 		return traffic.Frames(m)
 	}
-	said := func(lines []report.Line, err error) []byte {
+	answers := func(lines []report.Line, err error) []byte {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -140,11 +140,11 @@ func TestRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	said(r.Replay(t.Context(), 7, open(7)))
-	again := said(r.Replay(t.Context(), 8, open(8)))
+	answers(r.Replay(t.Context(), 7, open(7)))
+	again := answers(r.Replay(t.Context(), 8, open(8)))
 	cfg.Seed = 8
 	on(list[0])
-	if fresh := said(ReplayWith(t.Context(), open(8), cfg, configs)); !bytes.Equal(fresh, again) {
+	if fresh := answers(ReplayWith(t.Context(), open(8), cfg, configs)); !bytes.Equal(fresh, again) {
 		t.Errorf("loaded once\n%s\nloaded for it\n%s", again, fresh)
 	}
 }

@@ -73,8 +73,8 @@ func (d *disturbance) named(since time.Time) (first answer) {
 	found, over := false, false
 	d.await("two windows", func() bool {
 		for _, a := range d.answers() {
-			behind := a.end().Sub(since)
-			if over = over || behind > 2*liveWindow; behind > 0 && behind <= 2*liveWindow && len(a.Report.Top) > 0 {
+			delay := a.end().Sub(since)
+			if over = over || delay > 2*liveWindow; delay > 0 && delay <= 2*liveWindow && len(a.Report.Top) > 0 {
 				first, found = a, true
 				return true
 			}
@@ -143,18 +143,18 @@ func (d *disturbance) agentKilled(n int) {
 	d.kills++
 }
 
-func (d *disturbance) oneOfThreeGone(away time.Duration) {
-	gone := d.leader()
+func (d *disturbance) oneOfThreeKilled(away time.Duration) {
+	killed := d.leader()
 	d.during("leader of three killed", func() {
-		d.coordinators[gone].kill()
+		d.coordinators[killed].kill()
 		d.leader()
 	})
 	time.Sleep(away)
-	d.during("it is back", func() { d.rejoin(gone) })
-	gone = (d.leader() + 1) % len(d.coordinators)
-	d.during("another one of three killed", d.coordinators[gone].kill)
+	d.during("it is back", func() { d.rejoin(killed) })
+	killed = (d.leader() + 1) % len(d.coordinators)
+	d.during("another one of three killed", d.coordinators[killed].kill)
 	time.Sleep(away)
-	d.during("it is back", func() { d.rejoin(gone) })
+	d.during("it is back", func() { d.rejoin(killed) })
 }
 
 // rejoin starts a coordinator of a cluster again.
@@ -201,19 +201,19 @@ func (d *disturbance) calm() {
 // judge compares every answer with the hosts' own files, and returns in how many windows nothing was lost.
 func (d *disturbance) judge() (whole int) {
 	d.t.Helper()
-	var reported, arrived, late, messages, ring, missing, behind uint64
+	var reported, arrived, late, messages, ring, missing, lateWindows uint64
 	for _, a := range d.agents {
 		for _, l := range d.lines(a.name) {
 			reported += l.Report.Reported
 			ring += l.Lost["reports"]
 		}
 	}
-	windows, named, inside, short, come := 0, 0, 0, 0, false
+	windows, named, inside, short, complete := 0, 0, 0, 0, false
 	for _, a := range d.answers() {
 		windows++
-		come = come || a.Hosts.Merged+a.Hosts.Missing == hosts // one that has never arrived is not missed
+		complete = complete || a.Hosts.Merged+a.Hosts.Missing == hosts // one that has never arrived is not missed
 		arrived += a.Report.Reports
-		late, messages, missing, behind = late+a.Lost["reports_late"], messages+a.Lost["messages"], missing+a.Lost["hosts_missing"], behind+a.Lost["windows_late"]
+		late, messages, missing, lateWindows = late+a.Lost["reports_late"], messages+a.Lost["messages"], missing+a.Lost["hosts_missing"], lateWindows+a.Lost["windows_late"]
 		for _, e := range a.Report.Top {
 			if named++; e.Dst != d.flood {
 				d.t.Errorf("%s is no elephant: %+v", e.Dst, a)
@@ -223,7 +223,7 @@ func (d *disturbance) judge() (whole int) {
 			d.t.Errorf("%d elephants: %+v", a.Report.Elephants, a)
 		}
 		if a.Hosts.Merged < hosts {
-			if come {
+			if complete {
 				short++
 			}
 		} else if d.undisturbed(a) && len(a.Report.Top) == 1 {
@@ -236,7 +236,7 @@ func (d *disturbance) judge() (whole int) {
 		}
 	}
 	for _, c := range d.coordinators {
-		for line := range strings.Lines(c.said()) {
+		for line := range strings.Lines(c.output()) {
 			if _, who, ok := strings.Cut(line, "an elephant: "); ok && !strings.HasPrefix(who, "["+d.flood+"]") {
 				d.t.Errorf("log of %s: %s", c.name, line)
 			}
@@ -244,8 +244,8 @@ func (d *disturbance) judge() (whole int) {
 	}
 	d.t.Logf("%d windows, %d of them without a host, name the flood %d times; %d of %d whole ones have the truth within their bounds", windows, short, named, inside, whole)
 	d.t.Logf("hosts sent %d reports: %d arrived in time, %d were counted as late, %d were lost in hosts' rings; %d messages were lost; hosts were missing %d times, %d windows were late",
-		reported, arrived, late, ring, messages, missing, behind)
-	if short > 0 && missing+behind == 0 {
+		reported, arrived, late, ring, messages, missing, lateWindows)
+	if short > 0 && missing+lateWindows == 0 {
 		d.t.Errorf("%d windows lack a host, and none is reported as missing or late", short)
 	}
 	if misses := whole - inside; misses > 2+whole/8 { // a twentieth may miss
@@ -312,7 +312,7 @@ func TestFloodDisturbed(t *testing.T) {
 			d.cutOff(cut, round, round+1)
 			d.cutOff(cut, 0, 1, 2, 3)
 		}},
-		{"one of three gone", 3, func(d *disturbance, _ int) { d.oneOfThreeGone(3 * liveWindow) }},
+		{"one of three killed", 3, func(d *disturbance, _ int) { d.oneOfThreeKilled(3 * liveWindow) }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			d := disturb(t, c.coordinators)

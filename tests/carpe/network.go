@@ -92,11 +92,11 @@ func (n *Network) Talk(now int64) error {
 		if err := h.instance.(algo.Controller).Tick(now); err != nil {
 			return err
 		}
-		said, err := h.instance.(algo.Messenger).Send(now)
+		messages, err := h.instance.(algo.Messenger).Send(now)
 		if err != nil {
 			return err
 		}
-		for _, m := range said {
+		for _, m := range messages {
 			n.Up += len(m)
 			if err := n.Coordinator.Receive(algo.Incoming{Host: h.name, Time: now, Now: now, Data: m}); err != nil {
 				return err

@@ -144,7 +144,7 @@ func (s *site) start(host *netns.Host, name string, args ...string) *process {
 		}
 		log.Close()
 		if s.t.Failed() {
-			s.t.Logf("%s:\n%.6000s", name, p.said())
+			s.t.Logf("%s:\n%.6000s", name, p.output())
 		}
 	})
 	return p
@@ -170,7 +170,7 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-func (p *process) said() string {
+func (p *process) output() string {
 	text, err := os.ReadFile(p.log.Name())
 	if err != nil {
 		p.t.Error(err)

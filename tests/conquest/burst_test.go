@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// departed is one packet that leaves at a time behind a delay, ns.
+// departed is one packet that leaves at a time after a delay, ns.
 func departed(at, delay int64, flow uint16) packet.Packet {
 	return packet.Packet{Time: at, Enqueued: at - delay, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, Segs: 1, Len: 1000, SrcPort: flow, DstPort: 53,
 		Src: netip.AddrFrom4([4]byte{10, 0, 0, 1}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 2})}

@@ -1,4 +1,4 @@
-// Package conquest judges ConQuest packet by packet: what the bytecode says of every packet that waited long, beside the exact contents of
+// Package conquest judges ConQuest packet by packet: what the bytecode reports of every packet that waited long, beside the exact contents of
 // the queue. docs/eval/conquest.md is made with it.
 package conquest
 
@@ -77,7 +77,7 @@ type Answer struct {
 	Departure, Delay int64
 	Size, Total      uint64
 	Culprit          bool
-	Low, High        float64 // between which its share is said to be
+	Low, High        float64 // between which its share is reported
 }
 
 // batch is how many packets go by between two looks at the ring.
@@ -100,12 +100,12 @@ func (s *Stream) Ask(set map[string]string, seed uint64) ([]Answer, error) {
 			return nil, err
 		}
 		if i%batch == batch-1 {
-			if err := b.hear(); err != nil {
+			if err := b.drain(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := b.hear(); err != nil {
+	if err := b.drain(); err != nil {
 		return nil, err
 	}
 	if len(b.answers) != len(s.Truth) {
@@ -184,7 +184,7 @@ func (b *bench) close() {
 	b.inst.Close()
 }
 
-func (b *bench) hear() error {
+func (b *bench) drain() error {
 	if err := b.feed.Flush(); err != nil {
 		return err
 	}
@@ -200,31 +200,31 @@ func (b *bench) hear() error {
 // Score counts packets of contributing flows.
 type Score struct{ Right, Said, True int }
 
-// Precision is the share of what was said that is right, Recall of what is right that was said.
+// Precision is the share of what was named that is right, Recall of what is right that was named.
 func (s Score) Precision() float64 { return float64(s.Right) / float64(max(s.Said, 1)) }
 
 // Recall of a score.
 func (s Score) Recall() float64 { return float64(s.Right) / float64(max(s.True, 1)) }
 
-// Judge compares answers with the truth: a packet is of a contributing flow if that has more than alpha of the queue. said decides what
-// an answer says.
-func (s *Stream) Judge(answers []Answer, alpha float64, said func(Answer) bool) (score Score) {
+// Judge compares answers with the truth: a packet is of a contributing flow if that has more than alpha of the queue. names decides what
+// an answer names.
+func (s *Stream) Judge(answers []Answer, alpha float64, names func(Answer) bool) (score Score) {
 	for i, a := range answers {
-		truth, say := float64(s.Truth[i].Size) > alpha*float64(s.Truth[i].Total), said(a)
+		truth, named := float64(s.Truth[i].Size) > alpha*float64(s.Truth[i].Total), names(a)
 		if truth {
 			score.True++
 		}
-		if say {
+		if named {
 			score.Said++
 		}
-		if say && truth {
+		if named && truth {
 			score.Right++
 		}
 	}
 	return score
 }
 
-// Relative says so of a flow that has more than alpha of what left in the same snapshots.
+// Relative names a flow that has more than alpha of what left in the same snapshots.
 func Relative(alpha float64) func(Answer) bool {
 	return func(a Answer) bool { return float64(a.Size) > alpha*float64(a.Total) }
 }

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testutil.Main(m) }
 var alphas = []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
 
 // TestAccuracy: 65,536 bytes of snapshots name the packets of contributing flows for every alpha of figure 5.10. The paper's reading is
-// beside it, to see that it is read as the paper says: recall falls where a flow has to have much of the queue.
+// beside it, to see that it is read as in the paper: recall falls where a flow has to have much of the queue.
 func TestAccuracy(t *testing.T) {
 	testutil.NeedRoot(t)
 	m, err := traffic.NewBursty(traffic.BurstyOptions{Packets: 200_000, Seed: 1})
@@ -38,7 +38,7 @@ func TestAccuracy(t *testing.T) {
 		}
 		for i, a := range answers {
 			if a.Departure != s.Truth[i].Departure || a.Delay != s.Truth[i].Delay {
-				t.Fatalf("%v: packet %d left at %d behind %d ns, the truth is %d behind %d", c.set, i, a.Departure, a.Delay, s.Truth[i].Departure, s.Truth[i].Delay)
+				t.Fatalf("%v: packet %d left at %d after %d ns, the truth is %d after %d", c.set, i, a.Departure, a.Delay, s.Truth[i].Departure, s.Truth[i].Delay)
 			}
 		}
 		for _, alpha := range alphas {
@@ -54,7 +54,7 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// TestDecision: what the data plane decides itself is what its numbers say.
+// TestDecision: what the data plane decides itself follows from its numbers.
 func TestDecision(t *testing.T) {
 	testutil.NeedRoot(t)
 	m, err := traffic.NewBursty(traffic.BurstyOptions{Packets: 60_000, Seed: 2})
@@ -68,12 +68,12 @@ func TestDecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		differ, culprits := 0, 0
-		said := s.Said(set, 1.0/32)
+		names := s.Said(set, 1.0/32)
 		for _, a := range answers {
 			if a.Culprit {
 				culprits++
 			}
-			if a.Culprit != said(a) {
+			if a.Culprit != names(a) {
 				differ++ // fractions of bytes, by snapshot
 			}
 		}

@@ -35,16 +35,16 @@ func (s *sighted) Progress() (int64, int64)   { return 0, 0 }
 func (s *sighted) Skipped() map[string]uint64 { return nil }
 func (s *sighted) Close() error               { return nil }
 
-// device sends traffic through a model queue and returns what is seen before it and behind it. Of the packets drop says which are not
+// device sends traffic through a model queue and returns what is seen before it and after it. Of the packets drop states which are not
 // seen before it (an untapped link).
-func device(t *testing.T, packets int, l Link, untapped func(i int) bool) (before, behind *sighted, dropped, hidden int) {
+func device(t *testing.T, packets int, l Link, untapped func(i int) bool) (before, after *sighted, dropped, hidden int) {
 	t.Helper()
 	m, err := traffic.NewBursty(traffic.BurstyOptions{Packets: packets, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	model := conquest.NewModel(l.Rate, l.Buffer)
-	before, behind = &sighted{}, &sighted{}
+	before, after = &sighted{}, &sighted{}
 	var p packet.Packet
 	for i := 0; m.Next(&p); i++ {
 		if untapped(i) {
@@ -57,10 +57,10 @@ func device(t *testing.T, packets int, l Link, untapped func(i int) bool) (befor
 			dropped++
 			continue
 		}
-		p.Time = w.Departure + 1 // no packet leaves before it comes
-		behind.packets = append(behind.packets, p)
+		p.Time = w.Departure + 1 // no packet leaves before it arrives
+		after.packets = append(after.packets, p)
 	}
-	return before, behind, dropped, hidden
+	return before, after, dropped, hidden
 }
 
 func reported(t *testing.T, set map[string]string, source capture.Source) report.Line {
@@ -94,19 +94,19 @@ func number(t *testing.T, b report.Body, name string) float64 {
 	return 0
 }
 
-// TestTap: a queue between two captures. Delays, culprits and everything that is not seen on one side are as the traffic says.
+// TestTap: a queue between two captures. Delays, culprits and everything that is not seen on one side are as in the traffic.
 func TestTap(t *testing.T) {
 	testutil.NeedRoot(t)
 	link := Link{Rate: 10e9, Buffer: 2 << 20, Tau: 200_000}
-	before, behind, dropped, hidden := device(t, 100_000, link, func(i int) bool { return i%50 == 7 })
+	before, after, dropped, hidden := device(t, 100_000, link, func(i int) bool { return i%50 == 7 })
 	line := reported(t, map[string]string{"source": "tap", "tau": "200us", "interval": "500us", "longest": "1700us"},
-		capture.Merge(capture.Sides(before, behind)...))
+		capture.Merge(capture.Sides(before, after)...))
 	est, truth := line.Report, *line.Truth
 	if dropped == 0 || hidden == 0 {
 		t.Fatalf("%d dropped, %d hidden", dropped, hidden)
 	}
-	if got := number(t, est, "departures"); got != float64(len(behind.packets)) {
-		t.Errorf("%g departures of %d", got, len(behind.packets))
+	if got := number(t, est, "departures"); got != float64(len(after.packets)) {
+		t.Errorf("%g departures of %d", got, len(after.packets))
 	}
 	for _, name := range []string{"mean_delay_ns", "congested", "of_culprits", "peak_delay_ns"} {
 		got, want := number(t, est, name), number(t, truth, name)
@@ -122,6 +122,6 @@ func TestTap(t *testing.T) {
 	if recall, precision := number(t, e, "culprits.recall"), number(t, e, "culprits.precision"); recall < 0.9 || precision < 0.9 {
 		t.Errorf("culprits: recall %.2f, precision %.2f", recall, precision)
 	}
-	t.Logf("%d packets before, %d behind, %d dropped, %d hidden; lost %v; %g bursts, %g in truth", len(before.packets), len(behind.packets), dropped, hidden, line.Lost,
+	t.Logf("%d packets before, %d after, %d dropped, %d hidden; lost %v; %g bursts, %g in truth", len(before.packets), len(after.packets), dropped, hidden, line.Lost,
 		number(t, est, "bursts"), number(t, truth, "bursts"))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// queued sends traffic through a link that stands still for a while now and then, as one whose host is held up does. What leaves comes with its delay.
+// queued sends traffic through a link that stands still for a while now and then, as one whose host is held up does. What leaves has its delay.
 func queued(s *standing, stands time.Duration, r *rand.Rand) (list []packet.Packet) {
 	model, late := conquest.NewModel(s.rate, int64(s.rate/8*stands.Seconds())), int64(0)
 	var p packet.Packet
@@ -54,7 +54,7 @@ func rows(t *testing.T, b report.Body, name string) (list []map[string]any) {
 	return list
 }
 
-// largest is the truth of a burst: what of the largest flow left since its first packet that waited tau came.
+// largest is the truth of a burst: what of the largest flow left since its first packet that waited tau arrived.
 func largest(list []packet.Packet, begin, length int64) (share float64) {
 	from, all, flow := int64(0), 0.0, 0.0
 	for _, p := range list {

@@ -29,7 +29,7 @@ func TestWindows(t *testing.T) {
 			for n, a := range answers {
 				e := exact[n]
 				if a.Departure != e.Departure || a.Delay != e.Delay || a.Total != e.Total || a.Size < e.Size {
-					t.Fatalf("%s, b = %d, packet %d: %+v, the bytecode says %+v", reading, snapshots, n, e, a)
+					t.Fatalf("%s, b = %d, packet %d: %+v, the bytecode has %+v", reading, snapshots, n, e, a)
 				}
 				if a.Size != e.Size {
 					collided++

@@ -50,7 +50,7 @@ func TestTornInsertions(t *testing.T) {
 		{fridge.Name, "fridge_inserts", "fridge_survived", map[string]string{"fridges": "256@1", "legs": "false"}, true},
 		{rttarray.Name, "rtt_inserts", "rtt_survived", map[string]string{"entries": "256", "evict": "cascade", "stages": "1"}, false},
 	} {
-		for says, torn := range map[string]struct {
+		for name, torn := range map[string]struct {
 			change  func(word uint64) uint64
 			stands  float64
 			another bool
@@ -68,10 +68,10 @@ func TestTornInsertions(t *testing.T) {
 			r.Packets(t, traffic.SYN(start+msec, 1, true))
 			result := r.Window(t)
 			if got := number(t, result, "estimated"); number(t, result, "matched") != 1 || math.Abs(got/torn.stands-1) > 0.01 {
-				t.Errorf("%s, %s: %g answers that represent %g, want 1 for %g", c.name, says, number(t, result, "matched"), got, torn.stands)
+				t.Errorf("%s, %s: %g answers that represent %g, want 1 for %g", c.name, name, number(t, result, "matched"), got, torn.stands)
 			}
 			if c.counted && (result.Lost["torn"] == 1) != torn.another {
-				t.Errorf("%s, %s: %d torn", c.name, says, result.Lost["torn"])
+				t.Errorf("%s, %s: %d torn", c.name, name, result.Lost["torn"])
 			}
 		}
 	}
@@ -108,14 +108,14 @@ func TestLateByTicks(t *testing.T) {
 	const tick = 1 << 8
 	r := loaded.Replay(t, lean.Name, map[string]string{"stat": "ooo"})
 	for n, c := range []struct {
-		after       int64 // ticks
-		out, behind float64
+		after     int64 // ticks
+		out, late float64
 	}{{11718, 1, 0}, {11719, 0, 1}, {-4000, 1, 0}} {
 		at := start + int64(n)*apart
 		r.Packets(t, data(at-msec, byte(n), 1000), data(at, byte(n), 1200), data(at+c.after*tick, byte(n), 1100))
 		result := r.Window(t)
-		if out, behind := number(t, result, "out_of_order"), number(t, result, "ooo_behind"); out != c.out || behind != c.behind {
-			t.Errorf("%d ticks after the largest: %g out of order and %g too late, want %g and %g", c.after, out, behind, c.out, c.behind)
+		if out, late := number(t, result, "out_of_order"), number(t, result, "ooo_behind"); out != c.out || late != c.late {
+			t.Errorf("%d ticks after the largest: %g out of order and %g too late, want %g and %g", c.after, out, late, c.out, c.late)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestTornRepetition(t *testing.T) {
 func TestTornRecords(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, c := range []struct {
-		says, register string
+		name, register string
 		flip           uint64
 		out, reported  float64
 	}{
@@ -173,7 +173,7 @@ func TestTornRecords(t *testing.T) {
 		r.Packets(t, data(start+1000, 1, 900), data(start+10*msec, 2, 1000))
 		result := r.Window(t)
 		if out, reported := number(t, result, "out_of_order"), number(t, result, "reported"); out != c.out || reported != c.reported {
-			t.Errorf("%s: %g out of order and %g packets reported, want %g and %g; lost %v", c.says, out, reported, c.out, c.reported, result.Lost)
+			t.Errorf("%s: %g out of order and %g packets reported, want %g and %g; lost %v", c.name, out, reported, c.out, c.reported, result.Lost)
 		}
 	}
 }

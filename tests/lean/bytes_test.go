@@ -38,7 +38,7 @@ var losses = []lossCase{
 	{name: "late by 9 ms", pieces: []piece{{1, 0, 100, 1, 0}, {1, 200, 100, 3, 0}, {9 * ms, 100, 100, 2, 0}, {1, 300, 100, 4, 0}}},
 	{name: "late, one counter", pieces: []piece{{1, 0, 100, 1, 0}, {1, 200, 100, 33, 0}, {1, 100, 100, 20, 0}, {1, 300, 100, 44, 0}}},
 	{name: "two missing, one late", pieces: []piece{{1, 0, 100, 1, 0}, {1, 300, 100, 4, 0}, {1, 200, 100, 3, 0}, {1, 400, 100, 5, 0}}, lost: 100},
-	{name: "sent again though it came by", pieces: []piece{{1, 0, 100, 1, 0}, {1, 100, 100, 2, 0}, {1, 0, 100, 3, 0}, {1, 200, 100, 4, 0}}},
+	{name: "sent again though it arrived", pieces: []piece{{1, 0, 100, 1, 0}, {1, 100, 100, 2, 0}, {1, 0, 100, 3, 0}, {1, 200, 100, 4, 0}}},
 	{name: "copies", pieces: []piece{{1, 0, 100, 1, 0}, {1, 0, 100, 1, 0}, {1, 200, 100, 3, 0}, {1, 200, 100, 3, 0}}, lost: 100},
 	{name: "keep-alive", pieces: []piece{{1, 0, 100, 1, 0}, {1, 99, 1, 2, 0}, {1, 99, 0, 3, 0}, {1, 100, 100, 4, 0}}},
 	{name: "identification wraps", pieces: []piece{{1, 0, 100, 65534, 0}, {1, 200, 100, 2, 0}, {1, 100, 100, 65535, 0}}},

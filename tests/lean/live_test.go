@@ -163,7 +163,7 @@ func exchangeOn(conn net.Conn, end time.Time) {
 type attached struct {
 	cmd    *exec.Cmd
 	output *json.Decoder
-	says   bytes.Buffer
+	stderr bytes.Buffer
 }
 
 // attach returns when the programs receive packets.
@@ -175,7 +175,7 @@ func attach(t *testing.T, network *netns.Topology) *attached {
 	}
 	a := &attached{}
 	a.cmd = exec.Command(binary, "attach", network.A.Interface, "--algo", "lean", "--window", (liveWindow + time.Second).String(), "--output", "json")
-	a.cmd.Stderr = &a.says
+	a.cmd.Stderr = &a.stderr
 	out, err := a.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func attach(t *testing.T, network *netns.Topology) *attached {
 	a.output = json.NewDecoder(out)
 	var run struct{}
 	if err := a.output.Decode(&run); err != nil { // the line that describes the run
-		t.Fatalf("xdpmon attach: %v\n%s", err, a.says.String())
+		t.Fatalf("xdpmon attach: %v\n%s", err, a.stderr.String())
 	}
 	return a
 }
@@ -199,7 +199,7 @@ func (a *attached) firstWindow(t *testing.T) map[string][]liveFlow {
 		Report struct{ Latency, Loss, OOO, Retrans []liveFlow }
 	}
 	if err := a.output.Decode(&line); err != nil {
-		t.Fatalf("xdpmon attach: %v\n%s", err, a.says.String())
+		t.Fatalf("xdpmon attach: %v\n%s", err, a.stderr.String())
 	}
 	r := line.Report
 	return map[string][]liveFlow{"latency": r.Latency, "loss": r.Loss, "ooo": r.OOO, "retrans": r.Retrans}

@@ -149,7 +149,7 @@ func live(b *browser, base, key string) {
 	b.until("a chart with its lines", `document.querySelector("[data-distribution] .u-over") && document.querySelectorAll("[data-distribution] canvas").length >= 2`)
 	b.do("which window", chromedp.Evaluate(`window.before = document.querySelector("main p.window").textContent`, nil))
 	b.until("the next window", `document.querySelector("main p.window")?.textContent !== window.before`)
-	b.until("it says that it is live", `document.getElementById("status").textContent.startsWith("live, last window")`)
+	b.until("the status is live", `document.getElementById("status").textContent.startsWith("live, last window")`)
 	b.quiet("live")
 	b.shot("instance")
 	b.do("dark", chromedp.Click("#theme"))

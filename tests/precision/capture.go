@@ -45,7 +45,7 @@ func (st *Stream) take(f *packet.Frame, ranks map[heavy.Key]int32) {
 		st.Keys = append(st.Keys, key)
 	}
 	st.Order = append(st.Order, rank)
-	kept := *f
-	kept.Data = slices.Clone(f.Data)
-	st.taken = append(st.taken, kept)
+	one := *f
+	one.Data = slices.Clone(f.Data)
+	st.taken = append(st.taken, one)
 }

@@ -128,14 +128,14 @@ func (c *Contender) onArrival(inst *loader.Instance, stream *Stream) (float64, e
 	if err != nil {
 		return 0, err
 	}
-	said, err := tap.Read(set)
+	choices, err := tap.Read(set)
 	if err != nil {
 		return 0, err
 	}
 	counts, sum := make([]float64, len(stream.Keys)), 0.0
 	for n, rank := range stream.Order {
 		counts[rank]++
-		off := float64(said[n])/c.Scale - counts[rank]
+		off := float64(choices[n])/c.Scale - counts[rank]
 		sum += off * off
 	}
 	return sum / float64(len(stream.Order)), nil

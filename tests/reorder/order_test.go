@@ -93,7 +93,7 @@ var cases = []struct {
 	{name: "SYN sent three times", steps: []step{data(900_000), syn(0), syn(0), syn(0), data(1), data(1001)}},
 	{name: "port used again by the one that is asked", steps: []step{data(900_000), {0, 0, packet.SYN | packet.ACK}, data(1), data(1001)}},
 	{name: "port used again, SYN with data", steps: []step{data(900_000), {0, 100, packet.SYN}, data(101), data(1101)}},
-	{name: "port used again, gap behind SYN with data", steps: []step{data(900_000), {0, 100, packet.SYN}, data(201), data(1201)}, want: [3]uint64{0, 1, 0}},
+	{name: "port used again, gap after SYN with data", steps: []step{data(900_000), {0, 100, packet.SYN}, data(201), data(1201)}, want: [3]uint64{0, 1, 0}},
 	{name: "handshake", steps: []step{{0, 0, packet.SYN}, {1, 0, packet.ACK}, {1, 1000, packet.ACK}, data(1001)}},
 }
 

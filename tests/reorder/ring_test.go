@@ -30,7 +30,7 @@ func TestFullRing(t *testing.T) {
 		if got+float64(lost) != all {
 			t.Errorf("flows start within %v: %g reports arrived and %d were lost of %g", c.span, got, lost, all)
 		}
-		if said := strings.Contains(strings.Join(l.Report.Notes, "\n"), "raise reorder.ring"); said != c.lost {
+		if noted := strings.Contains(strings.Join(l.Report.Notes, "\n"), "raise reorder.ring"); noted != c.lost {
 			t.Errorf("flows start within %v: notes %q", c.span, l.Report.Notes)
 		}
 		t.Logf("flows start within %v: %g reports, %d lost", c.span, got, lost)

@@ -24,7 +24,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-var update = flag.Bool("update", false, "write the answers anew")
+var update = flag.Bool("update", false, "rewrite the answers")
 
 // parameters of a line, KEY=VALUE each.
 func parameters(t *testing.T, d *algo.Descriptor, line string) algo.Values {

@@ -65,9 +65,9 @@ func described(path string) (kernelObject, bool) {
 	return kernelObject{}, false
 }
 
-// gone waits until the kernel has freed objects, which it does after all programs have ended. Constants are mapped into
+// awaitFreed waits until the kernel has freed objects, which it does after all programs have ended. Constants are mapped into
 // this process; the library unmaps them when the garbage collector runs.
-func gone(t *testing.T, objects map[kernelObject]bool) {
+func awaitFreed(t *testing.T, objects map[kernelObject]bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); len(objects) > 0; time.Sleep(50 * time.Millisecond) {
 		runtime.GC()
@@ -114,11 +114,11 @@ func cornerFrames(t *testing.T) frames {
 			if first == 0 {
 				first = f.Time
 			}
-			kept := *f
-			kept.Data = slices.Clone(f.Data)
-			kept.Time = now + min(max(f.Time-first, 0), int64(2*time.Second))
-			latest = max(latest, kept.Time)
-			all = append(all, kept)
+			one := *f
+			one.Data = slices.Clone(f.Data)
+			one.Time = now + min(max(f.Time-first, 0), int64(2*time.Second))
+			latest = max(latest, one.Time)
+			all = append(all, one)
 		})
 		now = latest + int64(time.Millisecond)
 	}

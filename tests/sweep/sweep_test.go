@@ -171,7 +171,7 @@ func TestLive(t *testing.T) {
 			}
 			delete(used, what)
 		}
-		gone(t, used)
+		awaitFreed(t, used)
 	})
 }
 

@@ -25,7 +25,7 @@ func run(m interface{ Run() int }, print func(string) (int, error)) int {
 		return code
 	}
 	if leak := leaked(before, running); leak != "" {
-		_, _ = print("the tests left something behind:\n" + leak)
+		_, _ = print("the tests leaked:\n" + leak)
 		return 1
 	}
 	return 0

@@ -1,5 +1,5 @@
 // Package testutil is shared by the tests of all packages: privileges, captures, seeds, a bpf file system,
-// and the check that a package's tests leave no file descriptor and no goroutine behind.
+// and the check that a package's tests leave no file descriptor and no goroutine open.
 package testutil
 
 import (

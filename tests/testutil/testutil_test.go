@@ -16,19 +16,19 @@ func discard(string) (int, error) { return 0, nil }
 func TestMain(m *testing.M) { Main(m) }
 
 func TestLeakIsFound(t *testing.T) {
-	var kept *os.File
+	var open *os.File
 	code := run(suite(func() int {
 		f, err := os.Open(filepath.Join(Root(t), "go.mod"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept = f
+		open = f
 		return 0
 	}), discard)
 	if code == 0 {
 		t.Error("an open file was not reported")
 	}
-	if err := kept.Close(); err != nil {
+	if err := open.Close(); err != nil {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})

@@ -36,7 +36,7 @@ func TestTime(t *testing.T) {
 	tm.press("]")
 	tm.until("window 9,")
 	tm.press("{")
-	tm.until("No window is kept from before this time")
+	tm.until("No window is stored from before this time")
 	tm.press("l")
 	tm.until("live", "window 40")
 	tm.press(" ")
@@ -65,7 +65,7 @@ func TestChoices(t *testing.T) {
 		t.Errorf("not by rate, the least first:\n%s", s)
 	}
 	tm.press("/", "T", "e", "n", enter)
-	if s := tm.until(`1 of 3 instances: filter "Ten"`, "2 findings go on; the filter hides them"); strings.Contains(s, "backbone") {
+	if s := tm.until(`1 of 3 instances: filter "Ten"`, "2 open findings; the filter hides them"); strings.Contains(s, "backbone") {
 		t.Errorf("the filter lets others through:\n%s", s)
 	}
 	tm.press(escape)

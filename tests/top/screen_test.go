@@ -10,7 +10,7 @@ import (
 	top "github.com/xdpmon/xdpmon/userspace/top"
 )
 
-var update = flag.Bool("update", false, "write the screens anew; look at them")
+var update = flag.Bool("update", false, "rewrite the screens; look at them")
 
 // golden compares a screen with the one that was looked at.
 func golden(t *testing.T, name, screen string) {

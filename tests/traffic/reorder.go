@@ -190,7 +190,7 @@ func (f *sender) build(rng *rand.Rand) {
 
 // disturb removes lost segments from the train and delivers late ones one to three places later.
 func (f *sender) disturb(rng *rand.Rand) {
-	kept := f.train[:0]
+	rest := f.train[:0]
 	for _, segment := range f.train {
 		if rng.Float32() < f.hidden {
 			continue
@@ -199,9 +199,9 @@ func (f *sender) disturb(rng *rand.Rand) {
 			f.again = append(f.again, segment)
 			continue
 		}
-		kept = append(kept, segment)
+		rest = append(rest, segment)
 	}
-	f.train = kept
+	f.train = rest
 	for i := 0; i+1 < len(f.train); i++ {
 		if rng.Float32() >= f.bad || rng.IntN(2) == 0 {
 			continue

@@ -1,6 +1,6 @@
 // Package ahab is userspace's half of AHAB: fair shares of a slice's capacity, enforced where packets enter.
 //
-// From a limit to a packet: control.Loop.Tick computes what each slice may take and for how long (share.Divide, Grant); steer.go writes it
+// From a limit to a packet: control.Loop.Tick computes what each slice may take and for how long (share.Divide, Grant); controller.go writes it
 // into the map ahab_slices, instance.go the lease into ahab_lease. From these the data plane computes each epoch's limit of a user
 // (limit_after in bpf/ahab/ahab.bpf.c) and judges packets by it (judge). bpf/verdict, last in the chain, drops, marks or delays them.
 package ahab
@@ -39,16 +39,16 @@ func descriptor() *algo.Descriptor {
 }
 
 const doc = `Shares a slice's capacity fairly between its users (max-min): a user who wants less than the limit gets all, the others get the limit.
-No queue and no counter a user are kept: a user's rate is the smallest of three cells of a sketch whose cells forget with the time
+There is no queue and no counter per user: a user's rate is the smallest of three cells of a sketch whose cells forget with the time
 constant ahab.tau, and of what is above the slice's limit a share passes. Once a millisecond the packets that would have passed under a lower,
-the present and a higher limit say what the next limit is, so that it follows users who come and go within some milliseconds.
+the present and a higher limit give the next limit, so that it follows users who appear and leave within some milliseconds.
 
 Nothing is dropped until a capacity is given, and ahab.dry-run counts what would be dropped without doing it. TCP loses single segments at
 intervals, or has them marked where it understands ECN; other traffic is thinned out by a coin. What was done to each slice is counted:
 passed, dropped, marked, in packets, segments of aggregates one by one, and in bytes. When the process stops or dies, everything passes:
 limits hold for ahab.lease from the last renewal on.
 
-A rate is what came in about the last ahab.tau. One full packet of 1500 bytes in 4 ms reads as 3 Mbit/s, so that limits far below that
+A rate is what arrived in about the last ahab.tau. One full packet of 1500 bytes in 4 ms reads as 3 Mbit/s, so that limits far below that
 treat all users who send at all alike: give a larger ahab.tau where fair shares are small. A user's rate reads too high by what others
 put into the same cells, which the report estimates ("rate_error"); the limit rises by as much, since it is found by what passes.
 
@@ -74,7 +74,7 @@ var params = []algo.Param{
 	{Key: "columns", Type: algo.Int, Default: "2048", Min: "64", Max: "65536", Help: "cells of each of the sketch's three rows, a power of two"},
 	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two; act=pace: users' times of departure"},
 	{Key: "spacing", Type: algo.Size, Default: "0", Min: "0", Max: "1GB", Help: "bytes of a TCP flow between two losses to begin with; 0: what fits a round trip of 10 ms"},
-	{Key: "grace", Type: algo.Int, Default: "4", Min: "2", Max: "1000", Help: "a TCP flow that goes on so many times above the limit from one loss to the next loses what is beyond it"},
+	{Key: "grace", Type: algo.Int, Default: "4", Min: "2", Max: "1000", Help: "a TCP flow that stays so many times above the limit from one loss to the next loses what is beyond it"},
 	{Key: "update", Type: algo.Enum, Default: "interpolate", Choices: []string{"interpolate", "aimd"}, Help: "how the limit moves; aimd: as HCSFQ does, for comparison"},
 	{Key: "form", Type: algo.Enum, Default: "exact", Choices: []string{"exact", "table"}, Help: "arithmetic; table: the P4 twin's"},
 	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "users above the limit, and slices, that are listed"},

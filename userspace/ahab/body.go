@@ -16,7 +16,7 @@ import (
 // contents of a snapshot.
 type contents struct {
 	counters         []uint64
-	deeds, bytes     []uint64
+	actions, bytes   []uint64
 	offered, dropped []uint64
 	refused          []uint64 // of dropped, by ceilings
 	limit, capacity  []uint64
@@ -28,7 +28,7 @@ type contents struct {
 
 func (c *config) contentsOf(s *snapshot.Snapshot) (*contents, error) {
 	r, n := s.Read(), int(c.entries())
-	t := &contents{counters: r.Words("counters", int(bpf.AhabAhabCounterAHAB_COUNTS)), deeds: r.Words("deeds", n*deeds), bytes: r.Words("bytes", n*deeds),
+	t := &contents{counters: r.Words("counters", int(bpf.AhabAhabCounterAHAB_COUNTS)), actions: r.Words("deeds", n*actions), bytes: r.Words("bytes", n*actions),
 		offered: r.Words("offered", n), dropped: r.Words("dropped", n), refused: r.Words("refused", n), limit: r.Words("limit", n), capacity: r.Words("capacity", n),
 		overestimate: r.Floats("overestimate", 2), share: r.Words("sampled", 1)[0], users: peopleOf(r.Rows("users", personWords)),
 		seconds: time.Duration(s.Window.End - s.Window.Start).Seconds()}
@@ -66,19 +66,19 @@ func (t *contents) count(c bpf.AhabAhabCounter) uint64 { return t.counters[c] }
 
 // segments of all slices.
 func (t *contents) segments() (n uint64) {
-	for _, d := range t.deeds {
+	for _, d := range t.actions {
 		n += d
 	}
 	return n
 }
 
-// deed of a slice: segments and bytes. Bytes that passed are all but the dropped ones.
-func (t *contents) deed(n int, d bpf.AhabAhabDeed) (segments, bytes uint64) {
-	return t.deeds[n*deeds+int(d)], t.bytes[n*deeds+int(d)]
+// action of a slice: segments and bytes. Bytes that passed are all but the dropped ones.
+func (t *contents) action(n int, d bpf.AhabAhabDeed) (segments, bytes uint64) {
+	return t.actions[n*actions+int(d)], t.bytes[n*actions+int(d)]
 }
 
 func (t *contents) passedBytes(n int) uint64 {
-	_, dropped := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
+	_, dropped := t.action(n, bpf.AhabAhabDeedAHAB_DROPPED)
 	return t.offered[n] - min(t.offered[n], dropped)
 }
 
@@ -101,9 +101,9 @@ type total struct {
 
 func (c *config) total(t *contents) (sum total) {
 	for n := range c.slices {
-		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
-		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
-		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
+		p, _ := t.action(n, bpf.AhabAhabDeedAHAB_PASSED)
+		d, db := t.action(n, bpf.AhabAhabDeedAHAB_DROPPED)
+		m, mb := t.action(n, bpf.AhabAhabDeedAHAB_MARKED)
 		sum.passed, sum.dropped, sum.marked, sum.droppedBytes, sum.markedBytes = sum.passed+p, sum.dropped+d, sum.marked+m, sum.droppedBytes+db, sum.markedBytes+mb
 		sum.offered, sum.passedBytes, sum.refused = sum.offered+t.offered[n], sum.passedBytes+t.passedBytes(n), sum.refused+t.refused[n]
 	}
@@ -218,7 +218,7 @@ func (t *contents) unseen() uint64 {
 	return uint64(once * (once - min(once, 1)) / (2 * (twice + 1)))
 }
 
-// would says of a count in a dry run that nothing was done.
+// would marks a count of a dry run as not done.
 func (c *config) would(help string) string {
 	if c.dry {
 		return help + ", had this been no dry run"
@@ -246,7 +246,7 @@ func (c *config) notes(t *contents, touched uint64) (notes []string) {
 func (c *config) lowestLimit(t *contents) float64 {
 	least := math.Inf(1)
 	for n := range c.slices {
-		if _, bytes := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED); bytes > 0 {
+		if _, bytes := t.action(n, bpf.AhabAhabDeedAHAB_DROPPED); bytes > 0 {
 			least = min(least, c.units(n).Rate(t.limit[n]))
 		}
 	}
@@ -277,9 +277,9 @@ func (c *config) slicesTable(t *contents) report.Table {
 		if c.slices[n].name == "" {
 			continue
 		}
-		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
-		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
-		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
+		p, _ := t.action(n, bpf.AhabAhabDeedAHAB_PASSED)
+		d, db := t.action(n, bpf.AhabAhabDeedAHAB_DROPPED)
+		m, mb := t.action(n, bpf.AhabAhabDeedAHAB_MARKED)
 		above, index, deviation := c.fairness(t, n)
 		table.Rows = append(table.Rows, []any{c.slices[n].name, 8 * t.capacity[n], t.rate(t.offered[n]), t.rate(t.passedBytes(n)), c.limitOf(t, n),
 			above, index, d, db, m, mb, p, t.refused[n], deviation})
@@ -403,7 +403,7 @@ func (c *config) usersTable(t *contents) report.Table {
 	return c.conditional(table)
 }
 
-// Merge implements algo.Merger. It is refused: each host has limits of its own, which follow from what came there.
+// Merge implements algo.Merger. It is refused: each host has limits of its own, which follow from what arrived there.
 func (c *config) Merge(_, _ *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return nil, fmt.Errorf("%w: a limit is one host's own, and so is who was above it", algo.ErrMerge)
 }

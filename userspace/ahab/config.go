@@ -113,7 +113,7 @@ func initial(leaf slices.Leaf) uint64 {
 	return uint64(max(1, rate))
 }
 
-// newConfig reads the parameters, without the file of slices, which a report has no use for: its snapshot says what slices there were.
+// newConfig reads the parameters, without the file of slices, which a report has no use for: its snapshot names the slices.
 func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), pace: v.Text("act") == actPace, horizon: v.Duration("horizon"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",

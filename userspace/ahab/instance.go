@@ -17,24 +17,24 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// deeds are what can be done to a packet: enum ahab_deed.
-const deeds = int(bpf.AhabAhabDeedAHAB_DEEDS)
+// actions are what can be done to a packet: enum ahab_deed.
+const actions = int(bpf.AhabAhabDeedAHAB_DEEDS)
 
 type instance struct {
 	*config
-	head   snapshot.Head
-	replay bool
-	arrays map[string]*maps.Array
-	words  map[string][]uint64
-	before map[string][]uint64 // what the free-running counts were at the last window's end
-	noted  map[string][]uint64 // ... and at the end of the one that is read next; nil: as they are then
-	ring   *maps.Ring
-	seen   people
-	pairs  map[int]*pair // by slice
-	now    int64         // of the last tick
-	tell   func(format string, args ...any)
-	steer         // with a file of slices
-	share  uint64 // of packets above the limit that are sampled, in 2^-16
+	head            snapshot.Head
+	replay          bool
+	arrays          map[string]*maps.Array
+	words           map[string][]uint64
+	before          map[string][]uint64 // what the free-running counts were at the last window's end
+	noted           map[string][]uint64 // ... and at the end of the one that is read next; nil: as they are then
+	ring            *maps.Ring
+	seen            people
+	pairs           map[int]*pair // by slice
+	now             int64         // of the last tick
+	notify          func(format string, args ...any)
+	sliceController        // with a file of slices
+	share           uint64 // of packets above the limit that are sampled, in 2^-16
 }
 
 // New implements algo.Config.
@@ -46,7 +46,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: own, head: env.Head, replay: env.Replay, tell: env.Notify, arrays: map[string]*maps.Array{},
+	return &instance{config: own, head: env.Head, replay: env.Replay, notify: env.Notify, arrays: map[string]*maps.Array{},
 		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, pairs: map[int]*pair{}, share: allSamples}, nil
 }
 
@@ -241,7 +241,7 @@ func (i *instance) Tick(now int64) error {
 	if err := i.drain(); err != nil {
 		return err
 	}
-	if err := i.steered(now); err != nil {
+	if err := i.controlled(now); err != nil {
 		return err
 	}
 	return i.renew(now + int64(i.held()))
@@ -250,7 +250,7 @@ func (i *instance) Tick(now int64) error {
 // freeRunning are counts that never go back.
 var freeRunning = []string{"ahab_offered", "ahab_dropped", "ahab_refused"}
 
-// free reads a count that never goes back. What came since the last limit is still in the sums.
+// free reads a count that never decreases. What arrived since the last limit is still in the sums.
 func (i *instance) free(name string) ([]uint64, error) {
 	words, err := i.arrays[name].Read(0, nil)
 	if err != nil || name != "ahab_offered" {
@@ -274,7 +274,7 @@ func (i *instance) free(name string) ([]uint64, error) {
 	return words, nil
 }
 
-// Closing implements algo.WindowCloser: what came and was dropped until the bank is closed, which is read some milliseconds later.
+// Closing implements algo.WindowCloser: what arrived and was dropped until the bank is closed, which is read some milliseconds later.
 func (i *instance) Closing() error {
 	noted := map[string][]uint64{}
 	for _, name := range freeRunning {
@@ -330,12 +330,12 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 // banked are the arrays of a window.
 var banked = []string{"ahab_counts", "ahab_passed", "ahab_lost", "ahab_marked", "ahab_mark_bytes"}
 
-// bySlice is one array of what was done to n slices: an element a deed, one slice behind the other. Of what is not done there are no words.
+// bySlice is one array of what was done to n slices: an element an action, one slice after the other. Of what is not done there are no words.
 func bySlice(n int, passed, dropped, marked []uint64) []uint64 {
-	all := make([]uint64, n*deeds)
-	for deed, words := range [][]uint64{passed, dropped, marked} {
+	all := make([]uint64, n*actions)
+	for action, words := range [][]uint64{passed, dropped, marked} {
 		for slice := range min(n, len(words)) {
-			all[slice*deeds+deed] = words[slice]
+			all[slice*actions+action] = words[slice]
 		}
 	}
 	return all

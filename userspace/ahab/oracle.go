@@ -13,13 +13,13 @@ import (
 )
 
 // Oracle implements algo.OracleProvider: a filter for every user, and max-min of what they hold at the beginning of every epoch. What a slice may take
-// is what the control loop says at that time.
+// is what the control loop grants at that time.
 func (i *instance) Oracle() algo.Oracle {
 	o := &oracle{config: i.config, slices: make([]exactSlice, len(i.slices))}
 	if i.everything == 0 {
 		members, err := prefix.Build(i.plan.Roots, i.plan.Rules, prefix.MaxWords)
 		if err != nil {
-			i.tell("ahab: no truth: %v", err)
+			i.notify("ahab: no truth: %v", err)
 			return nil
 		}
 		o.members = members

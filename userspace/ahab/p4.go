@@ -28,7 +28,7 @@ import (
 //	control AhabDigit(in bit<32> d, in bit<32> n, inout bit<32> i, inout bit<32> j)   the same of one quotient
 //	control AhabMove(in bit<32> limit, in bit<32> share, inout bit<32> by)  a step, times a share of it in 2^-15
 //	control AhabLow, AhabMid, AhabHigh, AhabOver  a sum: one register, reached from one table, but not where nothing fits:
-//	    indices come from the hash unit, which only an entry has
+//	    indices are made by the hash unit, which only an entry has
 
 // twinForms: the twin has the table's arithmetic, and drops.
 var twinForms = []algo.TwinForm{algo.Just("form", "table"), algo.Just("update", "interpolate"), algo.Just("dry-run", "false")}
@@ -178,7 +178,7 @@ func highest(n int) string { return fmt.Sprintf("%#x &&& %#x", uint32(1)<<n, ^ui
 // leastBit is the highest bit of the lowest limit.
 const leastBit = 4
 
-// step up and down, which is added: what is taken away from a field of a packet cannot come from a table.
+// step up and down, which is added: what is taken away from a field of a packet cannot be taken from a table.
 func step(n int) string { return fmt.Sprintf("%d, %d", 1<<n, 1<<32-1<<n) }
 
 func (t *p4Text) steps() {

@@ -28,7 +28,7 @@ func TestPaceRefused(t *testing.T) {
 	}
 }
 
-// An instance that paces says by which setting, and how large aggregates may be: of the slowest slice three fit into the horizon.
+// An instance that paces states by which setting, and how large aggregates may be: of the slowest slice three fit into the horizon.
 func TestSteers(t *testing.T) {
 	const slices = `{"slices":[{"name":"a","ceiling":"80Mbit","match":{"vlans":[1]}},{"name":"b","ceiling":"8Mbit","match":{"vlans":[2]}}]}`
 	for _, c := range []struct {

@@ -42,8 +42,8 @@ func (c *config) registerBytes(columns int) int64 {
 	return int64(columns)*cellBytes + debts*debtBytes + waits*waitBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + rootBytes + sums*sumBytes
 }
 
-// Plan implements algo.Planner: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more
-// than e / columns of all that comes (section 6.4.2: three rows).
+// Plan implements algo.Planner: the columns that fit, and how many users they distinguish. Of one user in twenty a rate reads too high by more
+// than e / columns of all that arrives (section 6.4.2: three rows).
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	c, err := c.full()
 	if err != nil {

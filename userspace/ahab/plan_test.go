@@ -23,7 +23,7 @@ func planned(t *testing.T, memory int64, set map[string]string) ([][]any, error)
 	return b.Tables[0].Rows, nil
 }
 
-// What a plan says that it takes is what the arrays take.
+// What a plan takes is what the arrays take.
 func TestPlanTakesWhatItSays(t *testing.T) {
 	for _, form := range []string{"exact", "table"} {
 		t.Run(form, func(t *testing.T) { planTakes(t, form) })
@@ -56,7 +56,7 @@ func planTakes(t *testing.T, form string) {
 		t.Fatal(err)
 	}
 	if got := arrays(spec); got != rows[0][1] {
-		t.Errorf("%d bytes of arrays, the plan says %v", got, rows[0][1])
+		t.Errorf("%d bytes of arrays, the plan has %v", got, rows[0][1])
 	}
 }
 

@@ -38,7 +38,7 @@ type Match struct {
 	Mask  uint64 `json:"mask"`
 }
 
-// Filter is a low-pass filter that sums up what comes, and forgets with a time constant.
+// Filter is a low-pass filter that sums up what arrives, and forgets with a time constant.
 type Filter struct {
 	Name    string `json:"name"`
 	DecayNS int64  `json:"decay_ns"`
@@ -88,7 +88,7 @@ func (c *config) twinRules() (*Rules, error) {
 	return r, nil
 }
 
-// TwinMembers tells whose packets of a configuration are: slice, weight and what a user is, in the bits of bpf/ahab/member.h; 0: in no slice.
+// TwinMembers returns whose packets of a configuration are: slice, weight and what a user is, in the bits of bpf/ahab/member.h; 0: in no slice.
 func TwinMembers(v algo.Values) (func(p *packet.Packet) uint64, error) {
 	c, err := newConfig(v, algo.Switch())
 	if err == nil {
@@ -138,7 +138,7 @@ func (c *config) sliceRules(r *Rules) {
 	}
 }
 
-// memberRules are who belongs where: what a user is gets a number, of which two rows of the table of words say what it is made of.
+// memberRules are who belongs where: what a user is gets a number, of which two rows of the table of words are what it is made of.
 func (c *config) memberRules(r *Rules) error {
 	var kinds []uint64
 	list := c.plan.Members()

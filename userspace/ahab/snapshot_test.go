@@ -13,8 +13,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// steered is a snapshot of a window with two users above the limit.
-func steered(t *testing.T) *snapshot.Snapshot {
+// limited is a snapshot of a window with two users above the limit.
+func limited(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, map[string]string{"capacity": "80Mbit"})
 	c, err := newConfig(v, algo.Setup{})
@@ -22,11 +22,11 @@ func steered(t *testing.T) *snapshot.Snapshot {
 		t.Fatal(err)
 	}
 	n := int(c.entries())
-	for name, size := range map[string]int{"counters": int(bpf.AhabAhabCounterAHAB_COUNTS), "deeds": n * deeds, "bytes": n * deeds, "offered": n, "dropped": n, "refused": n, "limit": n, "capacity": n} {
+	for name, size := range map[string]int{"counters": int(bpf.AhabAhabCounterAHAB_COUNTS), "deeds": n * actions, "bytes": n * actions, "offered": n, "dropped": n, "refused": n, "limit": n, "capacity": n} {
 		s.Words[name] = make(snapshot.Words, size)
 	}
 	s.Words["overestimate"], s.Words["sampled"] = snapshot.Floats([]float64{1, 2}), snapshot.Words{allSamples}
-	s.Words["offered"][1], s.Words["deeds"][deeds], s.Words["bytes"][deeds] = 5_000_000, 4000, 5_000_000
+	s.Words["offered"][1], s.Words["deeds"][actions], s.Words["bytes"][actions] = 5_000_000, 4000, 5_000_000
 	p := people{}
 	p[user{0, 0xffff0a000001, 0, 0xffff0a000002, 4<<40 | 6<<32 | 80<<16 | 90 | 128<<56, 1 | 1<<16}] = &seen{n: 4, dropped: 1, bytes: 4000, rate: 40, squares: 500, limit: 20}
 	p[user{0, 0xffff0a000003, 0, 0xffff0a000002, 4<<40 | 6<<32 | 81<<16 | 90 | 128<<56, 1 | 1<<16}] = &seen{n: 1, bytes: 1000, rate: 10, squares: 100, limit: 5}
@@ -34,9 +34,9 @@ func steered(t *testing.T) *snapshot.Snapshot {
 	return s
 }
 
-// What a snapshot says of users is what samples can say.
+// What a snapshot has of users is what samples can show.
 func TestEdges(t *testing.T) {
-	s := steered(t)
+	s := limited(t)
 	snapshottest.Stands(t, s)
 	at := len(user{})
 	edges := []snapshottest.Edge{
@@ -51,7 +51,7 @@ func TestEdges(t *testing.T) {
 	snapshottest.Edges(t, s, edges...)
 }
 
-// A snapshot of slices says what they are called; as many as there can be.
+// A snapshot of slices has their names; as many as there can be.
 func TestNamed(t *testing.T) {
 	for n, ok := range map[int]bool{0: false, 1: false, 2: true, 3: true, slices.MaxSlices + 1: true, slices.MaxSlices + 2: false} {
 		s := &snapshot.Snapshot{Texts: map[string][]string{"slices": make([]string, n)}, Words: map[string]snapshot.Words{"norms": make(snapshot.Words, n)}}

@@ -14,7 +14,7 @@ const lengthShift = 4
 // full is AHAB_FULL: no limit is higher.
 const full = 1 << 30
 
-// Units turn rates into what filters and limits hold: bytes that have come in tau, in 2^-4 of them, times the slice's normalisation.
+// Units turn rates into what filters and limits hold: bytes that have arrived in tau, in 2^-4 of them, times the slice's normalisation.
 type Units struct {
 	Tau  time.Duration
 	Norm uint32 // of the slice, in 2^-16

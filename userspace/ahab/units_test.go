@@ -57,7 +57,7 @@ func TestDecay(t *testing.T) {
 			t.Errorf("%v has %.1f ticks", tau, n)
 		}
 		if table[0] != 65536 || table[1023] > 1 {
-			t.Errorf("%v: the table goes from %d to %d", tau, table[0], table[1023])
+			t.Errorf("%v: the table is from %d to %d", tau, table[0], table[1023])
 		}
 		value, x := uint64(0), 1e6*tick/float64(tau)
 		for range 2000 {
@@ -96,7 +96,7 @@ func TestShareAfter(t *testing.T) {
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		set  map[string]string
-		says string
+		want string
 	}{
 		{map[string]string{"tau": "1s", "capacity": "536870912bit"}, ""}, {map[string]string{"tau": "1s", "capacity": "536870920bit"}, "at most 999.99998"},
 		{map[string]string{"tau": "500us", "epoch": "500us", "capacity": "800Gbit"}, ""}, {map[string]string{"capacity": "800001Mbit"}, "8kbit to 800Gbit"}, {map[string]string{"capacity": "8kbit"}, ""},
@@ -111,8 +111,8 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newConfig(v, algo.Setup{}); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		if _, err := newConfig(v, algo.Setup{}); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.set, err, c.want)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestNorm(t *testing.T) {
 	}
 }
 
-// What a user is made of is told word by word: of a flow everything, of an address the bits in front.
+// What a user is made of is given word by word: of a flow everything, of an address the bits in front.
 func TestWordsOfUsers(t *testing.T) {
 	const all = math.MaxUint32
 	for user, want := range map[uint64]struct {

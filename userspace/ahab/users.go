@@ -22,7 +22,7 @@ const wantedSamples = 20000
 // user is who a sample was of, in words of a snapshot: addresses, then family, protocol and ports, then slice and weight.
 type user [6]uint64
 
-// seen is what samples say of a user.
+// seen is what samples show of a user.
 type seen struct {
 	n, dropped    uint64  // samples
 	bytes         uint64  // ... of as many bytes
@@ -36,7 +36,7 @@ type people map[user]*seen
 // mostPeople bounds what one window remembers.
 const mostPeople = 65536
 
-// shareAfter is the share of the next window that makes as many samples as are wanted of what came in this one, those that found no room among them: they cost
+// shareAfter is the share of the next window that makes as many samples as are wanted of what arrived in this one, those that found no room among them: they cost
 // a packet as much as others do.
 func shareAfter(share, samples uint64) uint64 {
 	return min(allSamples, max(1, share*wantedSamples/max(1, samples)))
@@ -53,7 +53,7 @@ func (i *instance) drain() error {
 	})
 }
 
-// add counts a sample, and says whose it is.
+// add counts a sample, and returns whose it is.
 func (p people) add(r *bpf.AhabAhabSample) (who user) {
 	who = identity(r)
 	s := p[who]

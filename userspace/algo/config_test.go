@@ -60,9 +60,9 @@ func TestSelect(t *testing.T) {
 	if _, err := d.P4(of.Values); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "sized") {
 		t.Errorf("a twin that there is not: %v", err)
 	}
-	for set, says := range map[string]string{"n=five": "not an integer", "m=1": "no such parameter", "n=5": "at most 4 on a switch"} {
+	for set, contains := range map[string]string{"n=five": "not an integer", "m=1": "no such parameter", "n=5": "at most 4 on a switch"} {
 		key, value, _ := strings.Cut(set, "=")
-		if bad, err := d.Select(map[string]string{key: value}, Switch()); err == nil || !strings.Contains(err.Error(), says) || bad.Config != nil {
+		if bad, err := d.Select(map[string]string{key: value}, Switch()); err == nil || !strings.Contains(err.Error(), contains) || bad.Config != nil {
 			t.Errorf("%s: %v, %v", set, bad.Config, err)
 		}
 	}

@@ -19,7 +19,7 @@ type Coordinator interface {
 	Left(host string)
 	// Send returns the messages to hosts since the last call (20 times a second). A lost message ends in Joined.
 	Send(now int64) []Outgoing
-	// Report is added to the merged window; afterwards only state that spans windows is kept. Of a host whose window is in the
+	// Report is added to the merged window; afterwards only state that spans windows stays. Of a host whose window is in the
 	// merged one, every message until the window's end was received before.
 	Report(w report.Window) (Result, error)
 }

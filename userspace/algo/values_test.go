@@ -22,7 +22,7 @@ var declared = []Param{
 
 // A value is taken as it was declared, bounds included, and refused with its name, itself and what is allowed.
 func TestValues(t *testing.T) {
-	for _, c := range []struct{ key, text, says string }{
+	for _, c := range []struct{ key, text, contains string }{
 		{"n", "2", ""}, {"n", "0x10", ""}, {"n", "1", "set x.n=1: allowed are 2 to 0x10"}, {"n", "17", "allowed are 2 to 0x10"}, {"n", "two", `"two" is not an integer`},
 		{"share", "1", ""}, {"share", "1/1024", ""}, {"share", " 1 / 2", ""}, {"share", "1/1025", "1/1024 to 1"}, {"share", "1.01", "1/1024 to 1"},
 		{"share", "NaN", "1/1024 to 1"}, {"share", "1/0", "not a number or a fraction"}, {"share", "1/", "not a number"}, {"share", "/2", "not a number"},
@@ -33,12 +33,12 @@ func TestValues(t *testing.T) {
 	} {
 		v, err := NewValues("x", declared, map[string]string{c.key: c.text})
 		switch {
-		case c.says == "" && err != nil:
+		case c.contains == "" && err != nil:
 			t.Errorf("%s=%s: %v", c.key, c.text, err)
-		case c.says == "" && v.Text(c.key) != c.text:
+		case c.contains == "" && v.Text(c.key) != c.text:
 			t.Errorf("%s=%s is %s", c.key, c.text, v.Text(c.key))
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
-			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.says)
+		case c.contains != "" && (err == nil || !strings.Contains(err.Error(), c.contains)):
+			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.contains)
 		}
 	}
 }
@@ -69,9 +69,9 @@ func TestValuesByType(t *testing.T) {
 // A lower or an upper bound alone is one.
 func TestOneBound(t *testing.T) {
 	for _, c := range []struct {
-		p        Param
-		ok, says string
-		bad      string
+		p            Param
+		ok, contains string
+		bad          string
 	}{
 		{Param{Type: Int, Min: "3"}, "3", "3 to any", "2"},
 		{Param{Type: Int, Max: "3"}, "-9", "any to 3", "4"},
@@ -79,7 +79,7 @@ func TestOneBound(t *testing.T) {
 		if err := c.p.check(c.ok); err != nil {
 			t.Error(err)
 		}
-		if err := c.p.check(c.bad); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := c.p.check(c.bad); err == nil || !strings.Contains(err.Error(), c.contains) {
 			t.Errorf("%s: %v", c.bad, err)
 		}
 	}
@@ -125,10 +125,10 @@ func TestRegistry(t *testing.T) {
 
 func TestNotify(t *testing.T) {
 	Env{}.Notify("to nobody")
-	var said string
-	Env{Notice: func(format string, args ...any) { said = format }}.Notify("%d")
-	if said != "%d" {
-		t.Errorf("said %q", said)
+	var noticed string
+	Env{Notice: func(format string, args ...any) { noticed = format }}.Notify("%d")
+	if noticed != "%d" {
+		t.Errorf("noticed %q", noticed)
 	}
 }
 

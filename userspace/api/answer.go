@@ -108,8 +108,8 @@ var kinds = map[report.Kind]string{report.Gauge: "gauge", report.Counter: "count
 
 var promises = map[report.Promise]string{report.Interval: "interval", report.Bound: "bound"}
 
-// kept is a window in the form of a store.
-type kept struct {
+// record is a window in the form of a store.
+type record struct {
 	Algorithm string `json:"algorithm"`
 	Key       string `json:"interface"` // its name in a line until 0.2.0
 	Window    struct {
@@ -162,7 +162,7 @@ const mostRows = 100
 
 // read parses a window, using the shape of its algorithm's reports. endMS is its end in Unix time.
 func read(text []byte, endMS int64, s *shape) (*Report, error) {
-	var k kept
+	var k record
 	if err := json.Unmarshal(text, &k); err != nil {
 		return nil, err
 	}

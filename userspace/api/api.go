@@ -21,7 +21,7 @@ type Options struct {
 	Hub      *feed.Hub
 	Clock    func() report.Clock      // of the windows; nil: as in the latest description of a run
 	Findings func() []finding.Finding // active, the most severe first
-	Store    func() store.Past        // nil if windows are not stored on disk: then the latest are kept in memory
+	Store    func() store.Past        // nil if windows are not stored on disk: then the latest are held in memory
 	Health   func() (any, bool)       // state of the process, and whether it is failing
 	Now      func() time.Time         // nil: time.Now
 }

@@ -365,7 +365,7 @@ func TestStream(t *testing.T) {
 	text := shown.Output()
 	r.hub.Publish(context.Background(), feed.Event{Finding: &text})
 	name, data := event(t, b)
-	var l kept
+	var l record
 	if err := json.Unmarshal([]byte(data), &l); err != nil || name != "window" || l.Window.Number != 8 || l.Algorithm != "fridge" {
 		t.Errorf("%s: %s, %v", name, data, err)
 	}
@@ -471,13 +471,13 @@ func TestGuard(t *testing.T) {
 // The page's login takes the token and keeps it in a cookie that no script reads.
 func TestLogin(t *testing.T) {
 	g := Guard{Token: func() string { return "0123456789abcdef" }}
-	for given, kept := range map[string]bool{"0123456789abcdef": true, "wrong": false} {
+	for given, signedIn := range map[string]bool{"0123456789abcdef": true, "wrong": false} {
 		r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(url.Values{"token": {given}}.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
 		begin(t, 0).Front(g, http.NotFoundHandler()).ServeHTTP(w, r)
 		c := w.Result().Cookies()
-		if w.Code != http.StatusSeeOther || (len(c) == 1) != kept || kept && (!c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode) {
+		if w.Code != http.StatusSeeOther || (len(c) == 1) != signedIn || signedIn && (!c[0].HttpOnly || c[0].SameSite != http.SameSiteStrictMode) {
 			t.Errorf("%s: %d, %v", given, w.Code, c)
 		}
 	}

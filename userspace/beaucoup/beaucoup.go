@@ -55,9 +55,9 @@ ipv4, ipv6, [not] tcp.syn (ack, fin, rst, psh, urg), sport=, dport=, proto=, vla
 Each query collects coupons: an attribute's hash draws one of m coupons with probability p each, always the same one, and
 n different ones raise an alert. m, p, n are chosen for the smallest error within the budget of coupons a packet. The error of
 an alert's count is 12 to 18 per cent with 32 coupons, and more for small thresholds among many queries: xdpmon plan beaucoup
-tells. A packet that draws two coupons keeps one, one that draws more keeps none; probabilities allow for that, as if every
-attribute came in one packet. A collector's window begins with its first coupon; when half of the table is taken, those
+prints it. A packet that draws two coupons keeps one, one that draws more keeps none; probabilities allow for that, as if every
+attribute were in one packet. A collector's window begins with its first coupon; when half of the table is taken, those
 without hope of an alert are evicted.
 
 --set beaucoup.file=queries.yaml reads a YAML file: a list "queries" whose entries are queries like those above. A live run
-follows changes of the file: no packet is missed, and queries that stay go on undisturbed.`
+follows changes of the file: no packet is missed, and queries that stay are undisturbed.`

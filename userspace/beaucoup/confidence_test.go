@@ -14,7 +14,7 @@ func population(random *rand.Rand, exponent float64) int {
 }
 
 // Of keys whose attributes fall as a power, and of keys that all grow beyond the threshold, the interval of an alert holds the
-// count in 93 to 99 % of all cases, and alerts are of more than half the threshold as often as their confidence says.
+// count in 93 to 99 % of all cases, and alerts are of more than half the threshold as often as their confidence.
 func TestConfidenceOfAlerts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []compile.Collector{{M: 32, N: 24, P: 1. / 256}, {M: 31, N: 5, P: 1. / 512}} {

@@ -29,8 +29,8 @@ func TestFollowsItsFile(t *testing.T) {
 	}
 	write("queries:\n  - a: count distinct dst by src > 100 in 10s\n")
 	i, _ := loaded(t, map[string]string{"file": path})
-	var told []string
-	i.notify = func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	var notices []string
+	i.notify = func(format string, args ...any) { notices = append(notices, fmt.Sprintf(format, args...)) }
 	check := func(names, trouble string) {
 		t.Helper()
 		if err := i.Tick(1); err != nil {
@@ -54,12 +54,12 @@ func TestFollowsItsFile(t *testing.T) {
 	check("a b", "")
 	for text, trouble := range map[string]string{"queries: [": "did not find", "": "0 given", "queries:\n  - c: count everything\n": "write queries as NAME",
 		"queries:\n  - c: count distinct dns.qname by src > 5 in 1s\n": "dns.qname"} {
-		told = nil
+		notices = nil
 		write(text)
 		check("a b", trouble)
 		check("a b", "")
-		if len(told) != 1 || !strings.Contains(told[0], trouble) || !strings.Contains(told[0], path) {
-			t.Errorf("the operator got %q; want one sentence with %s and %q", told, path, trouble)
+		if len(notices) != 1 || !strings.Contains(notices[0], trouble) || !strings.Contains(notices[0], path) {
+			t.Errorf("the operator got %q; want one sentence with %s and %q", notices, path, trouble)
 		}
 	}
 	if err := os.Remove(path); err != nil {

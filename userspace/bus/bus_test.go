@@ -138,7 +138,7 @@ func TestBounds(t *testing.T) {
 		"its version":            {batch(func(b *Batch) { b.Version++ }), ErrVersion},
 		"number 0":               {batch(func(b *Batch) { b.Number, b.Oldest = 0, 0 }), ErrMalformed},
 		"oldest 0":               {batch(func(b *Batch) { b.Oldest = 0 }), ErrMalformed},
-		"oldest behind it":       {batch(func(b *Batch) { b.Oldest = 3 }), ErrMalformed},
+		"oldest after it":        {batch(func(b *Batch) { b.Oldest = 3 }), ErrMalformed},
 		"as many as may be":      {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems) }), nil},
 		"one more":               {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems+1) }), ErrMalformed},
 		"nothing":                {of(func(i *Item) { i.Snapshot = nil }), ErrMalformed},
@@ -162,7 +162,7 @@ func TestBounds(t *testing.T) {
 		"answer":                 {answer(func(*Answer) {}), nil},
 		"an answer's version":    {answer(func(a *Answer) { a.Version = 0 }), ErrVersion},
 		"used unseen":            {answer(func(a *Answer) { a.Used = 5 }), ErrMalformed},
-		"told untold":            {answer(func(a *Answer) { a.Sent = 0 }), ErrMalformed},
+		"sent unsent":            {answer(func(a *Answer) { a.Sent = 0 }), ErrMalformed},
 		"a large plan":           {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements)} }), nil},
 		"too large a plan":       {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements+1)} }), ErrMalformed},
 	} {

@@ -76,9 +76,9 @@ func TestClocks(t *testing.T) {
 func TestPcapngDamage(t *testing.T) {
 	good := threeFrames()[0]
 	for _, c := range []struct {
-		name   string
-		damage func(w *ngWriter)
-		says   string
+		name     string
+		damage   func(w *ngWriter)
+		contains string
 	}{
 		{"clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(64)) }, ""},
 		{"binary clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(0x80|64)) }, ""},
@@ -109,8 +109,8 @@ func TestPcapngDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		frames, err := readAll(r)
-		if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
+		if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.contains)
 		}
 		checkFrames(t, frames, []packet.Frame{good})
 	}

@@ -201,8 +201,8 @@ func TestMice(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
-		set  map[string]string
-		says string
+		set      map[string]string
+		contains string
 	}{
 		{map[string]string{"threshold": "100", "epsilon": "0.1", "s": "1/10"}, "must be above 1/s"},
 		{map[string]string{"s": "0.3"}, "whole numbers"},
@@ -213,7 +213,7 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"threshold": "1000000000000"}, "smaller carpe.epsilon"},
 	} {
 		v := values(t, c.set)
-		if _, err := descriptor().New(v, algo.Env{}); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := descriptor().New(v, algo.Env{}); err == nil || !strings.Contains(err.Error(), c.contains) {
 			t.Errorf("%v: %v", c.set, err)
 		}
 		if _, err := descriptor().Coordinate(v, algo.Env{Setup: algo.Setup{WindowNS: 1e9}}); err == nil {

@@ -68,7 +68,7 @@ func TestActionsAreRead(t *testing.T) {
 func TestWarnsOfStarving(t *testing.T) {
 	for _, c := range []struct {
 		set  map[string]string
-		says []string
+		want []string
 	}{
 		{map[string]string{"action": "drop"}, nil},
 		{map[string]string{"action": "drop", "drop_from": "600us", "chance": "steps", "tau": "300us"}, nil},
@@ -87,12 +87,12 @@ func TestWarnsOfStarving(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := got.starves()
-		if (text != "") != (c.says != nil) {
+		if (text != "") != (c.want != nil) {
 			t.Errorf("%v: %q", c.set, text)
 		}
-		for _, says := range c.says {
-			if !strings.Contains(text, says) {
-				t.Errorf("%v: %q does not say %s", c.set, text, says)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v: %q lacks %s", c.set, text, want)
 			}
 		}
 	}

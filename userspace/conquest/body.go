@@ -67,7 +67,7 @@ func (c *config) sourceValues(n counts) []report.Value {
 	return nil
 }
 
-// describe writes what a history says: bursts, culprits, the time line. The truth has the same.
+// describe writes what a history has: bursts, culprits, the time line. The truth has the same.
 func (c *config) describe(b *report.Body, h *history, offset int64) {
 	var began uint64
 	var longest, peak int64
@@ -76,7 +76,7 @@ func (c *config) describe(b *report.Body, h *history, offset int64) {
 		longest, peak = max(longest, one.last-one.begin), max(peak, one.peak)
 	}
 	b.Values = append(b.Values,
-		gauge("bursts", began, report.Events, "bursts of this window, those that go on included"),
+		gauge("bursts", began, report.Events, "bursts of this window, open ones included"),
 		gauge("longest_burst_ns", longest, report.Nanosecond, "from the first packet that waited conquest.tau to the last"),
 		gauge("peak_delay_ns", peak, report.Nanosecond, "longest delay"))
 	b.Tables = append(b.Tables, c.burstTable(h, offset), c.culpritTable(h))
@@ -140,7 +140,7 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
 		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue, or may have had"},
 		{Name: "queue", Help: "transmit queue"},
-		{Name: "open", Help: "it went on at the end of the window"},
+		{Name: "open", Help: "it was open at the end of the window"},
 		{Name: "when", JSON: true, Help: "the same as at, with its date"},
 		{Name: "begin_ns", Unit: report.Nanosecond, JSON: true, Help: "the same as at, in the clock of the packets"},
 	}}
@@ -228,7 +228,7 @@ func (c *config) culpritTable(h *history) report.Table {
 	for _, f := range h.worst(c.alphaShare(), t.Limit) {
 		had := f.share.value
 		if !f.share.known(c.alphaShare()) {
-			had = math.NaN() // its bounds say what is known
+			had = math.NaN() // its bounds state what is known
 		}
 		t.Rows = append(t.Rows, append(c.keyCells(f.key), had, f.share.low, f.share.high, f.size, f.delay, uint64(math.Round(f.left)), f.times, f.bursts))
 	}

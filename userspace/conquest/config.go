@@ -48,7 +48,7 @@ const (
 // leftByDefault is the longest delay that is expected of a queue of which nothing is known.
 const leftByDefault = 8 * time.Millisecond
 
-// config is what the parameters come to.
+// config is the parameters, checked and typed.
 type config struct {
 	values    algo.Values
 	source    bpf.ConquestConquestSourceKind
@@ -77,7 +77,7 @@ type config struct {
 	acting
 }
 
-// newConfig reads what a report depends on: it asks for no interface, since a snapshot may come from another host.
+// newConfig reads what a report depends on: it asks for no interface, since a snapshot may be of another host.
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{values: v, replay: setup.Replay, buffer: v.Bytes("buffer"), digests: int(v.Int("digests")), snapshots: int(v.Int("snapshots")), rows: int(v.Int("rows")),
 		columns: int(v.Int("columns")), queues: int(v.Int("queues")), bytes: v.Text("count") == "bytes", reading: readings[v.Text("reading")],
@@ -103,7 +103,7 @@ func (c *config) readSource(v algo.Values) error {
 	return nil
 }
 
-// chosen is what source=auto is: a model's queue in a replay; where an interface behind the queue is named, a tap; else this host's own queues.
+// chosen is what source=auto is: a model's queue in a replay; where an interface after the queue is named, a tap; else this host's own queues.
 func chosen(egress string, replay bool) string {
 	switch {
 	case replay:
@@ -136,7 +136,7 @@ func (c *config) readRate(v algo.Values) (err error) {
 	return nil
 }
 
-// parseRate reads 10Gbit, 2.5Mbit, 800kbit, with or without /s or ps behind it.
+// parseRate reads 10Gbit, 2.5Mbit, 800kbit, with or without /s or ps after it.
 func parseRate(text string) (float64, error) {
 	number := text
 	for _, end := range []string{"/s", "ps"} {
@@ -195,7 +195,7 @@ func (c *config) readTimes(v algo.Values) (err error) {
 // a 32-bit count in it.
 const coarseWindows, mostCoarse, longestCoarse = 4, 7, 28
 
-// coarseShift is 0 where coarse windows would say no more than snapshots do, with more than four snapshots, whose program older verifiers would not walk through with them (sixteen
+// coarseShift is 0 where coarse windows would show no more than snapshots do, with more than four snapshots, whose program older verifiers would not walk through with them (sixteen
 // leave no stage, either), and with readings that a switch or the paper has.
 func (c *config) coarseShift() int {
 	if c.reading != readings["overlap"] || c.snapshots > sideBySide {
@@ -312,14 +312,14 @@ func (c *config) constants() map[constant.Name]any {
 	return all
 }
 
-// live says that the start of transmission is where departures are seen.
+// live reports whether departures are seen at the start of transmission.
 func (c *config) live() bool { return c.source == sourceCarried && !c.replay }
 
 // mostSnapshots is how many the object declares, and sideBySide how many of them are in one map.
 const mostSnapshots, sideBySide = 16, 4
 
-// told is how many flows are remembered as reported in a snapshot.
-const told = 1024
+// reportedFlows is how many flows are remembered as reported in a snapshot.
+const reportedFlows = 1024
 
 // configure writes constants, sizes and stages.
 func (c *config) configure(spec *ebpf.CollectionSpec) error {
@@ -337,7 +337,7 @@ func (c *config) configure(spec *ebpf.CollectionSpec) error {
 	return xmaps.SetEntries(spec, "conquest_events", c.ring())
 }
 
-// ring holds what comes between two looks: a replay looks less often.
+// ring holds what is reported between two reads: a replay looks less often.
 func (c *config) ring() uint32 {
 	if c.replay {
 		return 8 << 20
@@ -347,7 +347,7 @@ func (c *config) ring() uint32 {
 
 type array struct{ entries, stage int }
 
-// arrays are sizes and stages: totals and rows of four snapshots side by side, and what is behind all of them.
+// arrays are sizes and stages: totals and rows of four snapshots side by side, and what follows all of them.
 func (c *config) arrays() map[string]array {
 	used := func(n int, yes bool) int {
 		if yes {
@@ -360,7 +360,7 @@ func (c *config) arrays() map[string]array {
 		"conquest_free":  {1, 1},
 		"conquest_until": {used(c.queues, c.widest), 2},
 	}
-	behind := 0
+	next := 0 // the first stage after what is there
 	for group := range mostSnapshots / sideBySide {
 		live, stage := group*sideBySide < c.snapshots, 3+group*(c.rows+1)
 		list[fmt.Sprintf("conquest_t_%d", group)] = array{used(c.perQueue(), live), stage}
@@ -369,28 +369,28 @@ func (c *config) arrays() map[string]array {
 			at := min(stage+1+r, lastStage)
 			list[fmt.Sprintf("conquest_r%d_%d", r, group)] = array{used(c.columns*c.queues, live), at}
 			if live {
-				behind = at + 1
+				next = at + 1
 			}
 		}
 	}
-	list["conquest_ct"] = array{used(c.perQueue(), c.coarse > 0), behind}
+	list["conquest_ct"] = array{used(c.perQueue(), c.coarse > 0), next}
 	for r := range 2 {
-		list[fmt.Sprintf("conquest_c%d", r)] = array{used(c.coarseColumns()*c.queues, c.coarse > 0 && r < c.rows), min(behind+1+r, lastStage)}
+		list[fmt.Sprintf("conquest_c%d", r)] = array{used(c.coarseColumns()*c.queues, c.coarse > 0 && r < c.rows), min(next+1+r, lastStage)}
 	}
 	if c.coarse > 0 {
-		behind += 1 + c.rows
+		next += 1 + c.rows
 	}
-	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
+	list["conquest_ramped"] = array{used(reportedFlows, c.ramp > 0), next}
 	if c.ramp > 0 {
-		behind++ // a ramp is told, or not, before a culprit is
+		next++ // a ramp is reported, or not, before a culprit is
 	}
-	list["conquest_large"] = array{c.perQueue(), behind}
-	behind++ // what is told bears it
-	list["conquest_told"] = array{told, behind}
-	list["conquest_burst"] = array{c.perQueue(), behind}
-	list["conquest_peak"] = array{c.perQueue(), behind + 1}
-	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), behind + 1}
-	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), behind + 2}
+	list["conquest_large"] = array{c.perQueue(), next}
+	next++ // reports have it
+	list["conquest_told"] = array{reportedFlows, next}
+	list["conquest_burst"] = array{c.perQueue(), next}
+	list["conquest_peak"] = array{c.perQueue(), next + 1}
+	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), next + 1}
+	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), next + 2}
 	return list
 }
 
@@ -406,10 +406,10 @@ func (c *config) registerBytes() int64 {
 	if c.coarse > 0 {
 		cells += coarseWindows * (c.rows*c.coarseColumns()*c.queues + c.perQueue())
 	}
-	return 8 * int64(cells+told+3*c.perQueue())
+	return 8 * int64(cells+reportedFlows+3*c.perQueue())
 }
 
-// chosenText says what conquest.source=auto has become on an interface.
+// chosenText states what conquest.source=auto has become on an interface.
 func (c *config) chosenText() string {
 	if c.replay || c.values.Text("source") != auto {
 		return ""
@@ -428,7 +428,7 @@ func (c *config) tapsOf(interfaces int) error {
 	return c.values.Error("source", "a tap needs an interface before the device and one after it: name both, and conquest.egress; for the queue of one interface itself use conquest.source=qdisc")
 }
 
-// findEgress resolves the interface behind the queue on this host.
+// findEgress resolves the interface after the queue on this host.
 func (c *config) findEgress(v algo.Values) error {
 	text := v.Text("egress")
 	if c.source != sourceTap || text == auto {

@@ -51,13 +51,13 @@ func TestTimes(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for _, c := range []struct{ key, text, says string }{
+	for _, c := range []struct{ key, text, want string }{
 		{"snapshots", "6", "powers of two"}, {"columns", "1000", "powers of two"}, {"queues", "3", "powers of two"}, {"digests", "100", "powers of two"},
 		{"rate", "10", "10Gbit or 100Mbit"}, {"rate", "-1Gbit", "1kbit to 1000Gbit"}, {"rate", "NaNbit", "1kbit to 1000Gbit"}, {"rate", "2000Gbit", "1kbit to 1000Gbit"},
 		{"interval", "1s", "auto and durations"}, {"tau", "never", "auto and durations"}, {"longest", "1us", "20µs"},
 	} {
-		if _, err := newConfig(values(t, map[string]string{c.key: c.text}), algo.Setup{Replay: true}); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.says)
+		if _, err := newConfig(values(t, map[string]string{c.key: c.text}), algo.Setup{Replay: true}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.want)
 		}
 	}
 	if _, err := newConfig(values(t, map[string]string{"columns": "16384", "queues": "2"}), algo.Setup{Replay: true}); err == nil || !strings.Contains(err.Error(), "16384 columns in all") {
@@ -130,7 +130,7 @@ func TestSource(t *testing.T) {
 		set    map[string]string
 		replay bool
 		want   bpf.ConquestConquestSourceKind
-		says   string
+		text   string
 	}{
 		{nil, true, sourceModel, ""},
 		{nil, false, sourceCarried, "qdisc"},
@@ -144,8 +144,8 @@ func TestSource(t *testing.T) {
 		if err != nil || got.source != c.want {
 			t.Fatalf("%v, replay %v: %v, %v; want %v", c.set, c.replay, got.source, err, c.want)
 		}
-		if text := got.chosenText(); (text != "") != (c.says != "") || !strings.Contains(text, c.says) {
-			t.Errorf("%v, replay %v: %q, want %q", c.set, c.replay, text, c.says)
+		if text := got.chosenText(); (text != "") != (c.text != "") || !strings.Contains(text, c.text) {
+			t.Errorf("%v, replay %v: %q, want %q", c.set, c.replay, text, c.text)
 		}
 	}
 	for interfaces, refused := range map[int]bool{0: false, 1: true, 2: false} {
@@ -158,7 +158,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// Coarse windows cover a second beside snapshots of the usual length, never more than 32 bits count, and are not there where they would say nothing new.
+// Coarse windows cover a second beside snapshots of the usual length, never more than 32 bits count, and are not there where they would show nothing new.
 func TestCoarse(t *testing.T) {
 	for _, c := range []struct {
 		set              map[string]string

@@ -51,16 +51,16 @@ const doc = `Every packet that leaves a queue is counted, by flow, in the snapsh
 conquest.interval and then read until it is needed again. A packet that has waited conquest.tau or longer asks the snapshots of the time that it
 waited how much of what left meanwhile was of its own flow. A flow with more than conquest.alpha of it is a culprit.
 
-Where the times come from (conquest.source):
+Source of the times (conquest.source):
   qdisc   the queues of this host. TC egress writes a packet's time and flow hash where the queueing discipline leaves room, the start of
           transmission (a trace point, which needs CAP_PERFMON) reads them
-  tap     any device: interfaces before it and one behind it (conquest.egress), packets matched by digest; in a replay
+  tap     any device: interfaces before it and one after it (conquest.egress), packets matched by digest; in a replay
           captures of both (--merge)
   replay  a queue that does not exist: one capture through a model of conquest.rate and conquest.buffer, to see what would be
 The default is replay in a replay; on interfaces tap where conquest.egress is set, else qdisc. A tap needs two interfaces.
 
-The report lists bursts (from the first packet that waited conquest.tau to the last one, behind which for half of conquest.tau nobody waited it
-and then somebody waited less than half of it): start, length, peak, who. "at_least" and "at_most" of a share allow for what the oldest snapshot holds from before the packet came, and for collisions.
+The report lists bursts (from the first packet that waited conquest.tau to the last one, after which for half of conquest.tau nobody waited it
+and then somebody waited less than half of it): start, length, peak, who. "at_least" and "at_most" of a share allow for what the oldest snapshot holds from before the packet arrived, and for collisions.
 
 Keys: 5tuple; srcdst; dst, for incast; class, the DS field's code point. Where a class can wait for ever, conquest.history bounds what is
 looked at. conquest.delay=longest asks for the longest delay of late instead of the packet's own: where several classes share a link, those

@@ -17,10 +17,10 @@ type link struct {
 	span        int64
 	sum, time   float64 // what left lately while it was busy
 
-	written [sideBySide]int64 // by the place of a snapshot, the last one that a report is known to be behind
+	written [sideBySide]int64 // by the place of a snapshot, the last one that is known to be older than a report
 }
 
-// rateSpan is how long the largest rate is kept, at least: a link that has become slower makes bounds wider until then.
+// rateSpan is how long the largest rate is remembered, at least: a link that has become slower makes bounds wider until then.
 const rateSpan = 1 << 33 // 8.6 s
 
 // leastSent is how many packets a rate is measured over at least: it is too high by one of them.
@@ -37,7 +37,7 @@ func (l *link) most() float64 {
 	return math.Inf(1)
 }
 
-// learn takes the rate of the whole snapshots of a report: its packet came before them, so the link was busy.
+// learn takes the rate of the whole snapshots of a report: its packet arrived before them, so the link was busy.
 func (l *link) learn(c *config, e *event) {
 	if e.Reach == 0 {
 		return
@@ -61,7 +61,7 @@ func (l *link) learn(c *config, e *event) {
 	l.now = max(l.now, (s.fullAll+packet)/t)
 }
 
-// busy takes what left between two reports, of which the later packet came before the earlier one left.
+// busy takes what left between two reports, of which the later packet arrived before the earlier one left.
 func (l *link) busy(n, ns, packet float64) {
 	l.sum, l.time = l.sum+n, l.time+ns
 	if l.sum >= 2*leastSent*packet {
@@ -100,7 +100,7 @@ func (c *config) evidenceOf(l *link, e *event) evidence {
 	inside, window := float64(e.Time&uint64(interval-1)), float64(interval)
 	lacks := c.lacks(l, e)
 	v := evidence{size: size, total: total}
-	if e.Reach == 0 { // it came while the snapshot was being written
+	if e.Reach == 0 { // it arrived while the snapshot was being written
 		before, during := l.sent(inside-delay, packet), l.sent(delay, packet)
 		v.least, v.most = max(0, size-collided-before), min(size+lacks, during)
 		v.othersMin, v.othersMax = max(0, total-size-lacks-before), min(max(0, total-size)+collided, during)
@@ -122,7 +122,7 @@ func (c *config) evidenceOf(l *link, e *event) evidence {
 	return v
 }
 
-// lacks is the most that a report by coarse snapshots lacks of its flow: of the fine window in which its packet came nothing counts that is not in a coarse one yet.
+// lacks is the most that a report by coarse snapshots lacks of its flow: of the fine window in which its packet arrived nothing counts that is not in a coarse one yet.
 func (c *config) lacks(l *link, e *event) float64 {
 	if e.Wide == 0 {
 		return 0
@@ -136,7 +136,7 @@ func (l *link) wrote(c *config, e *event) {
 	l.written[window%sideBySide] = window
 }
 
-// early is the most of all flows that counts as of coarse snapshots behind the oldest one and is of that, since nobody has overwritten it yet: of places where nobody is known to have left
+// early is the most of all flows that counts as of coarse snapshots after the oldest one and is of that, since nobody has overwritten it yet: of places where nobody is known to have left
 // since the oldest one ended. A link that is busy leaves none in four windows; one that sends little, or stands still, may.
 func (c *config) early(l *link, s sums, e *event) (n float64) {
 	if !s.wide || s.unread {
@@ -144,7 +144,7 @@ func (c *config) early(l *link, s sums, e *event) (n float64) {
 	}
 	begun, now := (s.oldest+1)<<c.coarse, int64(e.Time)/c.interval()
 	for place, window := range l.written {
-		if place < c.snapshots && (window < begun || window > now) { // later: the report is heard late
+		if place < c.snapshots && (window < begun || window > now) { // later: the report is read late
 			n += l.sent(float64(c.interval()), c.packetOf(e))
 		}
 	}
@@ -187,7 +187,7 @@ func ratio(a, b float64) float64 {
 	return a / (a + b)
 }
 
-// sums of a report: of the flow and of all, in the snapshots behind the oldest one that was read, and in that.
+// sums of a report: of the flow and of all, in the snapshots after the oldest one that was read, and in that.
 type sums struct {
 	oldest                     int64 // its number
 	full, fullAll, old, oldAll float64
@@ -286,18 +286,18 @@ type point struct {
 	least float64
 }
 
-// mostPoints of a burst are remembered: where they are too many, every second one of the older half goes.
+// mostPoints of a burst are remembered: where they are too many, every second one of the older half is dropped.
 const mostPoints = 256
 
 // portion is what is known of a burst, of one flow or of all, over the reports so far. At least: the best of what reports show that do not overlap, and of what left between two
 // of them. At most: what the link can have sent where nothing better is known.
 type portion struct {
-	points []point
-	most   float64
-	until  int64   // departure of the report that most is up to; what leaves at that time is in neither
-	own    float64 // ... of its packet
-	last   sums    // of that report
-	told   bool
+	points   []point
+	most     float64
+	until    int64   // departure of the report that most is up to; what leaves at that time is in neither
+	own      float64 // ... of its packet
+	last     sums    // of that report
+	reported bool
 
 	early float64 // of all: evidence.go's early() of that report
 	top   float64 // of a flow: the most that it had in the coarse snapshots of that report
@@ -323,19 +323,19 @@ func (p *portion) leastAt(time int64) float64 {
 	return p.points[n-1].least
 }
 
-// proven adds a point, if it says more than those that are there.
+// proven adds a point, if it shows more than those that are there.
 func (p *portion) proven(time int64, least float64) {
 	if n := len(p.points); n > 0 && (least <= p.points[n-1].least || time < p.points[n-1].time) {
 		return
 	}
 	if len(p.points) == mostPoints {
-		kept := p.points[:0]
+		rest := p.points[:0]
 		for i, one := range p.points {
 			if i%2 == 0 || i > mostPoints/2 {
-				kept = append(kept, one)
+				rest = append(rest, one)
 			}
 		}
-		p.points = kept
+		p.points = rest
 	}
 	p.points = append(p.points, point{time, least})
 }
@@ -347,44 +347,44 @@ func (p *portion) grow(c *config, l *link, e *event, from int64, since step, lea
 		p.proven(time, p.leastAt(arrival)+least)
 	}
 	begin := from
-	if p.told {
+	if p.reported {
 		begin = p.until
 	}
-	if p.told && since.known {
+	if p.reported && since.known {
 		p.proven(time, p.leastAt(p.until)+since.least)
-	} else if p.told && time <= begin {
+	} else if p.reported && time <= begin {
 		return
 	}
 	more := min(l.sent(float64(time-begin), packet), most+l.sent(float64(arrival-begin), packet), since.atMost(begin))
-	if p.told && since.known && (since.most == since.least || since.most < more) {
+	if p.reported && since.known && (since.most == since.least || since.most < more) {
 		more = since.most + rounding
 	}
 	if p.most += more; math.IsInf(p.most, 1) { // the rate was not known so far
 		p.most = l.sent(float64(time-from), packet)
 	}
-	p.until, p.own, p.last, p.told = time, float64(e.Burst), c.sumsOf(e), true
+	p.until, p.own, p.last, p.reported = time, float64(e.Burst), c.sumsOf(e), true
 }
 
 func (p *portion) ofFlow(c *config, l *link, e *event, from int64) {
 	s, v := c.sumsOf(e), c.evidenceOf(l, e)
 	since := s.since(p.last, false)
 	if s.wide {
-		since = step{least: p.wide(c, l, e, s), most: math.Inf(1), known: p.told}
+		since = step{least: p.wide(c, l, e, s), most: math.Inf(1), known: p.reported}
 	}
 	_, columns := c.windowOf(e)
 	p.collided = max(p.collided, collisions/float64(columns))
 	p.grow(c, l, e, from, since, v.least, v.most)
 }
 
-// wide is the least that left of a flow since the report before, by coarse snapshots. What was in a fine cell and left before the packet of a report came does not count there, and counts later,
+// wide is the least that left of a flow since the report before, by coarse snapshots. What was in a fine cell and left before the packet of a report arrived does not count there, and counts later,
 // when it was added to a coarse one: nothing is proven by less than the most that was there already, nor by as much as may have been left out at first.
 func (p *portion) wide(c *config, l *link, e *event, s sums) (n float64) {
 	later := s.oldest - p.last.oldest
 	switch {
-	case p.told && p.last.wide && !math.IsInf(p.debt, 1) && later == 0 && (s.unread || !p.last.unread):
+	case p.reported && p.last.wide && !math.IsInf(p.debt, 1) && later == 0 && (s.unread || !p.last.unread):
 		n = s.full - p.top
 		p.top = max(p.top, s.full)
-	case p.told && p.last.wide && !math.IsInf(p.debt, 1) && later == 1 && !s.unread:
+	case p.reported && p.last.wide && !math.IsInf(p.debt, 1) && later == 1 && !s.unread:
 		n = s.full + s.old - p.top
 		p.top = s.full
 	default:
@@ -397,7 +397,7 @@ func (p *portion) wide(c *config, l *link, e *event, s sums) (n float64) {
 	return n - paid
 }
 
-// omitted is the most of a flow that left in the coarse snapshot of a report, before its packet came, and does not count yet: in the total it does.
+// omitted is the most of a flow that left in the coarse snapshot of a report, before its packet arrived, and does not count yet: in the total it does.
 func (c *config) omitted(l *link, e *event, s sums) float64 {
 	window, columns := c.windowOf(e)
 	before := e.Time&uint64(window-1) - min(e.Delay, e.Time&uint64(window-1))
@@ -416,10 +416,10 @@ func (p *portion) ofAll(c *config, l *link, e *event, from int64) {
 		since = s.sinceWide(p.last, p.early)
 	}
 	since.seen, since.begun = s.fullAll+s.oldAll+rounding, s.begun(c, e)
-	if p.told && since.known && int64(e.Time-e.Delay) <= p.until {
+	if p.reported && since.known && int64(e.Time-e.Delay) <= p.until {
 		l.busy(since.least, float64(int64(e.Time)-p.until), c.packetOf(e))
 	}
-	p.grow(c, l, e, from, since, v.least+v.othersMin, s.fullAll+s.oldAll+c.unseen(l, e)) // the oldest snapshot began before the packet came
+	p.grow(c, l, e, from, since, v.least+v.othersMin, s.fullAll+s.oldAll+c.unseen(l, e)) // the oldest snapshot began before the packet arrived
 	p.early = c.early(l, s, e)
 }
 

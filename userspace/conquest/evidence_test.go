@@ -60,18 +60,18 @@ func (k *cells) write(c *config, e *event, n uint64, fold bool) {
 
 // plane is the data plane of one queue without collisions, and the truth.
 type plane struct {
-	c     *config
-	flows map[byte]*cells
-	all   cells
-	left  map[byte]*departed
-	total departed
-	told  map[byte]uint64
+	c        *config
+	flows    map[byte]*cells
+	all      cells
+	left     map[byte]*departed
+	total    departed
+	reported map[byte]uint64
 
 	largest uint32
 }
 
-// leave takes a departure; the report is one that is told, if it is of a packet that waited and the first one of its flow in a window.
-func (p *plane) leave(time, delay int64, flow byte, n uint64) (e event, told bool) {
+// leave takes a departure; the report is made if it is of a packet that waited and the first one of its flow in a window.
+func (p *plane) leave(time, delay int64, flow byte, n uint64) (e event, reported bool) {
 	c := p.c
 	if p.flows[flow] == nil {
 		p.flows[flow], p.left[flow] = &cells{}, &departed{}
@@ -96,11 +96,11 @@ func (p *plane) leave(time, delay int64, flow byte, n uint64) (e event, told boo
 	p.left[flow].add(time, n)
 	p.total.add(time, n)
 	epoch := e.Time >> c.shift
-	told = delay >= c.tau/4 && size > 0 && p.told[flow] != epoch
-	if told {
-		p.told[flow] = epoch
+	reported = delay >= c.tau/4 && size > 0 && p.reported[flow] != epoch
+	if reported {
+		p.reported[flow] = epoch
 	}
-	return e, told
+	return e, reported
 }
 
 // A burst's sums are between their ends at every report: of packets and of aggregates, where a link is busy or stands still at times, in queues that fine snapshots see to the end of and in
@@ -117,7 +117,7 @@ func TestBoundsOfBursts(t *testing.T) {
 	}{{"fine", 1500, .01, 4 * ms, .9, 1000}, {"between", 1500, .01, 9 * ms, .8, 1000}, {"coarse", 1500, .01, 25 * ms, .9, 1000}, {"long", 1500, .004, 200 * ms, .9, 1000}, {"longer than one", 1500, .002, 400 * ms, .8, 1000},
 		{"aggregates", 45000, .01, 60 * ms, .4, 1000}, {"rare", 1500, .0005, 100 * ms, .8, 1000}, {"standing still", 1500, .01, 12 * ms, .5, 40}, {"rarer than snapshots", 1500, .0007, 9 * ms, .4, 100}} {
 		r := rand.New(rand.NewPCG(3, x.packet))
-		h, p := newHistory(), &plane{c: c, flows: map[byte]*cells{}, left: map[byte]*departed{}, told: map[byte]uint64{}, largest: uint32(x.packet)}
+		h, p := newHistory(), &plane{c: c, flows: map[byte]*cells{}, left: map[byte]*departed{}, reported: map[byte]uint64{}, largest: uint32(x.packet)}
 		time, checked, worst := int64(10_000*ms), 0, 1.0
 		for time < 13_000*ms {
 			flow, n := byte(1), x.packet
@@ -131,13 +131,13 @@ func TestBoundsOfBursts(t *testing.T) {
 			if r.IntN(x.still) == 0 {
 				time += r.Int64N(x.stands)
 			}
-			e, told := p.leave(time, min(x.stands, (time-10_000*ms)*x.stands/(500*ms))+r.Int64N(x.stands/20), flow, n)
-			if !told {
+			e, reported := p.leave(time, min(x.stands, (time-10_000*ms)*x.stands/(500*ms))+r.Int64N(x.stands/20), flow, n)
+			if !reported {
 				continue
 			}
-			h.hear(c, &e)
+			h.record(c, &e)
 			b := h.open[0]
-			if b == nil || !b.all.told {
+			if b == nil || !b.all.reported {
 				continue
 			}
 			within := func(what string, part *portion, left *departed) {

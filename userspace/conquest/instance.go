@@ -84,7 +84,7 @@ func (i *instance) Tick(int64) error {
 		var e event
 		if len(b) >= int(unsafe.Sizeof(e)) {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
-			i.history.hear(i.config, &e)
+			i.history.record(i.config, &e)
 		}
 	})
 }

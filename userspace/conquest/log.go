@@ -42,7 +42,7 @@ type accused struct {
 	delay       int64 // of the packet whose report bears out most
 	first, last int64 // ns
 	tally
-	before tally // of which in windows that ended while the burst went on
+	before tally // of which in windows that ended before the burst
 
 	one    share // of the report that bears out most
 	part   portion
@@ -66,7 +66,7 @@ type burst struct {
 	queue       uint32
 	begin, last int64 // departures of the first and the last packet that waited tau
 	peak        int64 // ns
-	open        bool  // it goes on
+	open        bool  // it has not ended
 	flows       []accused
 	more        uint64 // reports of flows beyond mostAccused
 
@@ -88,7 +88,7 @@ type history struct {
 	open     map[uint32]*burst // by queue
 	over     map[uint32]int64  // last packets of bursts whose end nobody has reported yet
 	links    map[uint32]*link
-	early    map[uint32][]event // of packets that waited less than tau: they are of a burst if somebody waits tau behind them
+	early    map[uint32][]event // of packets that waited less than tau: they are of a burst if somebody waits tau after them
 	ramps    []ramp
 	line     [lineSlots]int64 // longest delay by time
 	lineAt   int64            // begin of the first slot
@@ -131,7 +131,7 @@ func (h *history) end(queue uint32, last, peak int64) {
 	}
 }
 
-// again adds a burst to the one before it in its queue that began at the same time: a core that let it go on met another one that ended it.
+// again adds a burst to the one before it in its queue that began at the same time: one core left it open, another one ended it.
 func (h *history) again(b *burst) bool {
 	n := len(h.bursts) - 1
 	for n >= 0 && h.bursts[n].queue != b.queue {
@@ -195,14 +195,14 @@ func (h *history) catch(c *config, b *burst, until int64) {
 	n := 0
 	for ; n < len(early) && int64(early[n].Time) <= until; n++ {
 		if int64(early[n].Time) > b.from {
-			b.hear(c, h.link(b.queue), &early[n])
+			b.record(c, h.link(b.queue), &early[n])
 		}
 	}
 	h.early[b.queue] = slices.Delete(early, 0, n)
 }
 
-// hear takes a report of a flow.
-func (b *burst) hear(c *config, l *link, e *event) {
+// record takes a report of a flow.
+func (b *burst) record(c *config, l *link, e *event) {
 	time := int64(e.Time)
 	one := accused{key: c.spec.Clean(e.Key), one: c.evidenceOf(l, e).share(), size: e.Size, delay: int64(e.Delay), first: time, last: time, window: -1}
 	b.packet = max(b.packet, c.packetOf(e))
@@ -259,7 +259,7 @@ func (s share) above(o share) bool {
 // settle calculates the shares of a burst as they are now.
 func (b *burst) settle(l *link) {
 	for i := range b.flows {
-		if a := &b.flows[i]; a.part.told {
+		if a := &b.flows[i]; a.part.reported {
 			a.share = b.shareOf(l, &a.part, a.one.value, b.packet)
 		}
 	}
@@ -276,7 +276,7 @@ func (b burst) settled() burst {
 	return b
 }
 
-// known says whether the flow certainly had alpha of what left.
+// known reports whether the flow certainly had alpha of what left.
 func (s share) known(alpha float64) bool { return s.low >= alpha }
 
 // headline is the flow of which most left for certain, of those that had alpha of what left; false: of no flow that is known.
@@ -309,8 +309,8 @@ func (h *history) mark(time, delay int64) {
 	}
 }
 
-// hear takes a report of the data plane.
-func (h *history) hear(c *config, e *event) {
+// record takes a report of the data plane.
+func (h *history) record(c *config, e *event) {
 	time, delay, queue := int64(e.Time), int64(e.Delay), uint32(e.Queue)
 	switch e.Kind {
 	case eventCulprit:
@@ -326,7 +326,7 @@ func (h *history) hear(c *config, e *event) {
 		}
 		b := h.wait(queue, time, delay)
 		h.catch(c, b, time)
-		b.hear(c, l, e)
+		b.record(c, l, e)
 	case eventBegin, eventWindow:
 		h.catch(c, h.wait(queue, time, delay), time)
 	case eventEnd:
@@ -399,7 +399,7 @@ func Shares(v algo.Values, replay bool) (func(e *bpf.ConquestConquestEvent) (val
 // collisions: a row adds less than e times the mean with probability 1 - 1/e, all rows with 1 - e^-rows (section 5.3.5).
 const collisions = math.E
 
-// take hands over what there is and starts the next report with the bursts that go on, and all that is known of them.
+// take hands over what there is and starts the next report with the open bursts, and all that is known of them.
 func (h *history) take() *history {
 	taken := *h
 	taken.bursts = slices.Clone(h.bursts)

@@ -45,7 +45,7 @@ func words(begin, last int64) uint64 {
 	return uint64(uint32(begin/burstTick))<<32 | uint64(uint32(last/burstTick))
 }
 
-// A burst is what lies between its reports, whichever comes first, and its culprits are those that were named meanwhile.
+// A burst is what lies between its reports, whichever arrives first, and its culprits are those that were named meanwhile.
 func TestHistory(t *testing.T) {
 	c, h := configured(t, nil), newHistory()
 	const at = 100 * ms
@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 		{Kind: eventBegin, Time: at + 10*ms, Delay: ms, Queue: 1},
 		{Kind: eventRamp, Time: at + 11*ms, Size: 900, Total: 100, Key: culprit(0, 3, 0, 0).Key},
 	} {
-		h.hear(c, &e)
+		h.record(c, &e)
 	}
 	got := h.take()
 	if len(got.bursts) != 2 {
@@ -76,30 +76,30 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the second burst is %+v, ramps %+v", second, got.ramps)
 	}
 	end := event{Kind: eventEnd, Queue: 1, Time: at + 20*ms, Burst: words(at+10*ms, at+15*ms), Size: 3 * ms}
-	h.hear(c, &end)
+	h.record(c, &end)
 	if next := h.take(); len(next.bursts) != 1 || next.bursts[0].begin != at+10*ms || next.bursts[0].open || len(h.open) != 0 {
 		t.Errorf("it ends as %+v", next.bursts)
 	}
 }
 
-// A report belongs to the burst of its queue that goes on, whose beginning is its first report until its end says more.
+// A report belongs to the open burst of its queue, whose beginning is its first report until its end has a better one.
 func TestAt(t *testing.T) {
 	c, h := configured(t, nil), newHistory()
 	const at = 100 * ms
 	for _, e := range []event{culprit(at+2*ms, 1, 600, 1000), {Kind: eventWindow, Time: at + 3*ms, Delay: ms, Queue: 1}, culprit(at+4*ms, 1, 600, 1000)} {
-		h.hear(c, &e)
+		h.record(c, &e)
 	}
 	first, other := h.at(0, at+3*ms, 0), h.at(1, at+5*ms, 0)
 	if first.begin != at+2*ms || first.last != at+4*ms || other.begin != at+3*ms || other.last != at+5*ms || first == other {
 		t.Errorf("%+v and %+v", first, other)
 	}
-	h.hear(c, &event{Kind: eventEnd, Time: at + 7*ms, Burst: words(at, at+6*ms), Size: 2 * ms})
+	h.record(c, &event{Kind: eventEnd, Time: at + 7*ms, Burst: words(at, at+6*ms), Size: 2 * ms})
 	if next := h.at(0, at+8*ms, 0); next.begin != at+8*ms || len(h.bursts) != 1 || h.bursts[0].begin > at || h.bursts[0].begin < at-burstTick || h.bursts[0].last < at+5*ms {
-		t.Errorf("%+v behind %+v", next, h.bursts)
+		t.Errorf("%+v after %+v", next, h.bursts)
 	}
 }
 
-// Two cores end one burst twice, since a third one let it go on meanwhile: it is one burst in the log, with the culprits of both ends. The next one, and
+// Two cores end one burst twice, since a third one left it open meanwhile: it is one burst in the log, with the culprits of both ends. The next one, and
 // one of another queue, are not.
 func TestEndsTwice(t *testing.T) {
 	c, h := configured(t, nil), newHistory()
@@ -113,7 +113,7 @@ func TestEndsTwice(t *testing.T) {
 		{Kind: eventBegin, Time: at + 9*ms, Delay: ms},
 		{Kind: eventEnd, Time: at + 12*ms, Burst: words(at+9*ms, at+10*ms), Size: 2 * ms},
 	} {
-		h.hear(c, &e)
+		h.record(c, &e)
 	}
 	got := h.take().bursts
 	if len(got) != 3 {
@@ -125,25 +125,25 @@ func TestEndsTwice(t *testing.T) {
 	}
 }
 
-// A burst behind which nothing comes is over when its queue must be empty, and its late end is no other burst.
+// A burst after which nothing arrives is over when its queue must be empty, and its late end is no other burst.
 func TestIdle(t *testing.T) {
 	c, h := configured(t, nil), newHistory()
 	const at = 100 * ms
-	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 2 * ms})
+	h.record(c, &event{Kind: eventBegin, Time: at, Delay: 2 * ms})
 	h.idle(at+3*ms, ms)
 	if got := h.take(); len(got.bursts) != 1 || !got.bursts[0].open {
-		t.Errorf("it goes on: %+v", got.bursts)
+		t.Errorf("it is open: %+v", got.bursts)
 	}
 	h.idle(at+5*ms, ms)
 	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].open {
 		t.Errorf("it is over: %+v", got.bursts)
 	}
-	h.hear(c, &event{Kind: eventEnd, Time: at + 900*ms, Burst: words(at, at), Size: 2 * ms})
+	h.record(c, &event{Kind: eventEnd, Time: at + 900*ms, Burst: words(at, at), Size: 2 * ms})
 	if got := h.take(); len(got.bursts) != 0 {
 		t.Errorf("it has ended before: %+v", got.bursts)
 	}
-	h.hear(c, &event{Kind: eventBegin, Time: at + 950*ms, Delay: ms})
-	h.hear(c, &event{Kind: eventEnd, Time: at + 970*ms, Burst: words(at+950*ms, at+960*ms), Size: 2 * ms})
+	h.record(c, &event{Kind: eventBegin, Time: at + 950*ms, Delay: ms})
+	h.record(c, &event{Kind: eventEnd, Time: at + 970*ms, Burst: words(at+950*ms, at+960*ms), Size: 2 * ms})
 	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].begin != at+950*ms {
 		t.Errorf("the next one: %+v", got.bursts)
 	}
@@ -154,10 +154,10 @@ func TestIdle(t *testing.T) {
 func TestLongBurstIsOne(t *testing.T) {
 	c, h := configured(t, map[string]string{"longest": "8ms"}), newHistory()
 	const at = 1000 * ms
-	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 200 * ms})
+	h.record(c, &event{Kind: eventBegin, Time: at, Delay: 200 * ms})
 	for i := range int64(3) {
 		e := steady(c, at+i*c.interval(), 5*ms, 1, .7)
-		h.hear(c, &e)
+		h.record(c, &e)
 	}
 	h.idle(at+20*ms, 8*ms)
 	first := h.take()
@@ -165,8 +165,8 @@ func TestLongBurstIsOne(t *testing.T) {
 		t.Fatalf("%+v", first.bursts)
 	}
 	e := culprit(at+30*ms, 1, 700, 1000)
-	h.hear(c, &e)
-	h.hear(c, &event{Kind: eventEnd, Time: at + 60*ms, Burst: words(at, at+40*ms), Size: 200 * ms})
+	h.record(c, &e)
+	h.record(c, &event{Kind: eventEnd, Time: at + 60*ms, Burst: words(at, at+40*ms), Size: 200 * ms})
 	second := h.take()
 	if len(second.bursts) != 1 || second.bursts[0].open || len(second.bursts[0].flows) != 1 || second.bursts[0].flows[0].times != 4 {
 		t.Fatalf("%+v", second.bursts)
@@ -188,7 +188,7 @@ func TestLongBurstIsOne(t *testing.T) {
 	}
 }
 
-// Who is named first had alpha of what left in the burst for certain, and more than anybody else has for certain; of others it is said that it is not known. A share is of the
+// Who is named first had alpha of what left in the burst for certain, and more than anybody else has for certain; of others the log has that it is not known. A share is of the
 // whole burst: who had it at times is not named by them.
 func TestNamesWhoIsKnown(t *testing.T) {
 	c := configured(t, map[string]string{"alpha": "0.25", "longest": "8ms"})
@@ -196,13 +196,13 @@ func TestNamesWhoIsKnown(t *testing.T) {
 	key := func(flow byte) heavy.Key { return c.spec.Clean(culprit(0, flow, 0, 0).Key) }
 	burst := func(reports func(h *history, time int64, i int)) *history {
 		h := newHistory()
-		h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 5 * ms})
+		h.record(c, &event{Kind: eventBegin, Time: at, Delay: 5 * ms})
 		for i := range length {
 			reports(h, at+int64(i)*ms, i)
 		}
 		return h
 	}
-	hear := func(h *history, e event) { h.hear(c, &e) }
+	record := func(h *history, e event) { h.record(c, &e) }
 	unsure := func(time int64, flow byte, size uint64) event { // it waited 200 ms, of which the snapshots know 6
 		e := culprit(time, flow, size, size)
 		e.Delay, e.Reach, e.Edge = 200*ms, uint32(c.snapshots-1), 1<<16
@@ -215,23 +215,23 @@ func TestNamesWhoIsKnown(t *testing.T) {
 	}{
 		{"a small flow, alone in the last milliseconds again and again", func(h *history, time int64, i int) {
 			if i%20 == 0 {
-				hear(h, unsure(time, 2, 1500))
+				record(h, unsure(time, 2, 1500))
 			}
 		}, "unknown"},
 		{"one that fills the queue beside it", func(h *history, time int64, _ int) {
 			e := steady(c, time, 5*ms, 2, .05)
 			e.Delay = 200 * ms // of which the snapshots know 6
-			hear(h, e)
-			hear(h, steady(c, time, 5*ms, 1, .8))
+			record(h, e)
+			record(h, steady(c, time, 5*ms, 1, .8))
 		}, c.name(key(1))},
 		{"one that fills it for an eighth of its time", func(h *history, time int64, i int) {
-			if hear(h, steady(c, time, 5*ms, 2, .1)); i < length/8 {
-				hear(h, steady(c, time, 5*ms, 1, .8))
+			if record(h, steady(c, time, 5*ms, 2, .1)); i < length/8 {
+				record(h, steady(c, time, 5*ms, 1, .8))
 			}
 		}, "unknown"},
 		{"two, of which one has more", func(h *history, time int64, _ int) {
-			hear(h, steady(c, time, 5*ms, 2, .3))
-			hear(h, steady(c, time, 5*ms, 1, .6))
+			record(h, steady(c, time, 5*ms, 2, .3))
+			record(h, steady(c, time, 5*ms, 1, .6))
 		}, c.name(key(1))},
 	} {
 		row := c.burstTable(burst(x.reports).take(), 0).Rows[0]
@@ -242,8 +242,8 @@ func TestNamesWhoIsKnown(t *testing.T) {
 			t.Errorf("%s: at least %g", x.name, low)
 		}
 	}
-	h := burst(func(h *history, time int64, _ int) { hear(h, steady(c, time, 5*ms, 1, .8)) })
-	hear(h, unsure(at+length*ms, 3, 40)) // a pure ACK
+	h := burst(func(h *history, time int64, _ int) { record(h, steady(c, time, 5*ms, 1, .8)) })
+	record(h, unsure(at+length*ms, 3, 40)) // a pure ACK
 	if list := h.take().worst(c.alphaShare(), 9); list[0].key != key(1) || slices.ContainsFunc(list, func(f blamed) bool { return f.key == key(3) }) {
 		t.Errorf("%+v", list)
 	}
@@ -332,7 +332,7 @@ func TestSnapshot(t *testing.T) {
 		h := newHistory()
 		for _, e := range []event{culprit(at, 1, 700, 1000), {Kind: eventEnd, Time: uint64(at + 4*ms), Burst: words(at, at+ms), Size: 3 * ms},
 			{Kind: eventRamp, Time: uint64(at), Size: 10, Key: culprit(0, 3, 0, 0).Key}} {
-			h.hear(c, &e)
+			h.record(c, &e)
 		}
 		s := snapshot.New(of.Head(0), report.Window{Start: at, End: at + 10*ms})
 		s.Words[counterWords] = make(snapshot.Words, counters)
@@ -376,7 +376,7 @@ func TestSnapshot(t *testing.T) {
 	snapshottest.Edges(t, a, edges...)
 }
 
-// The log says when a burst began: to an operator as time of day, with its date, and in the clock of the packets. Where no calendar knows the time it is a
+// The log has when a burst began: to an operator as time of day, with its date, and in the clock of the packets. Where no calendar knows the time it is a
 // number of seconds.
 func TestLogTimes(t *testing.T) {
 	c := configured(t, nil)

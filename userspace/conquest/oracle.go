@@ -16,7 +16,7 @@ import (
 type Passage struct {
 	Arrival, Departure int64 // ns
 	Dropped            bool
-	Unmatched          bool // it left, and nobody knows when it came
+	Unmatched          bool // it left, and its arrival is not known
 }
 
 // Delay of the packet.
@@ -28,7 +28,7 @@ type Model struct {
 	nsPerByte  uint64 // in 2^-byteBits
 }
 
-// NewModel makes an empty queue of so many bytes behind a link of so many bits a second.
+// NewModel makes an empty queue of so many bytes before a link of so many bits a second.
 func NewModel(rate float64, bytes int64) *Model {
 	return &Model{room: room(rate, bytes), nsPerByte: uint64(nsPerByte(rate))}
 }
@@ -77,7 +77,7 @@ func (d *departed) before(time int64) uint64 {
 // between is what left in [from, to).
 func (d *departed) between(from, to int64) uint64 { return d.before(to) - d.before(from) }
 
-// forget drops what nobody asks for any more, when it is most of what is kept.
+// forget drops what nobody asks for any more, when it is most of what is stored.
 func (d *departed) forget(before int64) {
 	n := sort.Search(len(d.times), func(i int) bool { return d.times[i] >= before })
 	if n > 1024 && n > len(d.times)/2 {
@@ -94,7 +94,7 @@ type Contents struct {
 // NewContents are those of an empty queue.
 func NewContents() *Contents { return &Contents{flows: map[heavy.Key]*departed{}} }
 
-// Depart adds a departure of n bytes or packets; departures come in order.
+// Depart adds a departure of n bytes or packets; departures are in order.
 func (q *Contents) Depart(key heavy.Key, time int64, n uint64) {
 	f := q.flows[key]
 	if f == nil {
@@ -126,7 +126,7 @@ func (q *Contents) Forget(before int64) {
 
 // Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
-	o := &oracle{config: i.config, contents: NewContents(), history: newHistory(), told: map[heavy.Key]int64{}}
+	o := &oracle{config: i.config, contents: NewContents(), history: newHistory(), reported: map[heavy.Key]int64{}}
 	switch i.source {
 	case sourceModel:
 		m := NewModel(i.rate, i.buffer)
@@ -173,15 +173,15 @@ func (t *tapped) passage(p *packet.Packet) (Passage, bool) {
 	if p.Has(packet.IPID) {
 		s.ipid = p.IPID
 	}
-	came, known := t.waiting[s]
+	arrived, known := t.waiting[s]
 	if t.egress != 0 && p.Interface != t.egress || t.egress == 0 && !p.Has(packet.IsEgress) {
-		if !known || p.Time-came > t.expire {
+		if !known || p.Time-arrived > t.expire {
 			t.waiting[s] = p.Time
 		}
 		return Passage{}, false
 	}
 	delete(t.waiting, s)
-	return Passage{Arrival: came, Departure: p.Time, Unmatched: !known}, true
+	return Passage{Arrival: arrived, Departure: p.Time, Unmatched: !known}, true
 }
 
 // oracle knows what every packet waited for.
@@ -190,7 +190,7 @@ type oracle struct {
 	passage  func(*packet.Packet) (Passage, bool)
 	contents *Contents
 	history  *history
-	told     map[heavy.Key]int64 // snapshot of the last report
+	reported map[heavy.Key]int64 // snapshot of the last report
 	until    int64               // the longest delay of late is forgotten then
 
 	departures, congested, guilty, dropped, known uint64
@@ -265,8 +265,8 @@ func (o *oracle) leave(key heavy.Key, w Passage) {
 		return
 	}
 	o.guilty++
-	if epoch := w.Departure >> o.shift; o.told[key] != epoch {
-		o.told[key] = epoch
+	if epoch := w.Departure >> o.shift; o.reported[key] != epoch {
+		o.reported[key] = epoch
 		ofBurst, all := o.contents.Share(key, b.from, w.Departure)
 		exact := float64(ofBurst) / float64(max(1, all))
 		left := float64(size) * min(1, float64(o.interval())/float64(max(1, looked)))

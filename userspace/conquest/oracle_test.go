@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// TestFigure52: the queue of figure 5.2. Packets leave one a unit of time from 0 on; the packet of flow C that came at 2 and leaves at 8 has
+// TestFigure52: the queue of figure 5.2. Packets leave one a unit of time from 0 on; the packet of flow C that arrived at 2 and leaves at 8 has
 // three of its own among those that left in [2, 8).
 func TestFigure52(t *testing.T) {
 	q := NewContents()
@@ -25,7 +25,7 @@ func TestFigure52(t *testing.T) {
 // What is forgotten is not asked for any more, and the rest stays as it was.
 func TestForget(t *testing.T) {
 	q := NewContents()
-	q.Depart(heavy.Key{9}, 0, 1) // long gone
+	q.Depart(heavy.Key{9}, 0, 1) // long ago
 	for i := range int64(5000) {
 		q.Depart(heavy.Key{uint64(i % 3)}, i, 2)
 	}
@@ -35,7 +35,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d of %d, were %d of %d", size, total, before, all)
 	}
 	if len(q.flows) != 3 || len(q.all.times) > 2000 {
-		t.Errorf("%d flows, %d departures are kept", len(q.flows), len(q.all.times))
+		t.Errorf("%d flows, %d departures are stored", len(q.flows), len(q.all.times))
 	}
 }
 

@@ -81,11 +81,11 @@ func (t *p4Text) tables() string {
 // turn is the low bits of a window's number: which snapshot is written.
 func (t *p4Text) turn() string { return fmt.Sprintf("window[%d:0]", bits.Len(uint(t.snapshots))-2) }
 
-// reach is the part of `back` that says how many windows are read.
+// reach is the part of `back` with the number of windows that are read.
 func (t *p4Text) reach() string { return fmt.Sprintf("back[31:%d]", t.shift) }
 
-// array writes the control of one register, which adds what it held to n: an action adds what comes out of an ALU without a container for it. Of the
-// totals all are read, and limit() says which count; of the rows only what counts.
+// array writes the control of one register, which adds what it held to n: an action adds what an ALU returns without a container for it. Of the
+// totals all are read, and limit() decides which count; of the rows only what counts.
 func (t *p4Text) array(control, register, index, entries string, j int, chosen bool) {
 	t.Line("control %s(in bit<1> counted, in bit<32> window, in bit<32> back, in %s place, inout bit<32> n) {", control, index)
 	t.Line("    Register<cell_t, %s>(%s, {0, 0}) %s;\n", index, entries, register)
@@ -143,7 +143,7 @@ func (t *p4Text) keyed(name string, actions []string, chosen bool, entries []str
 }
 
 // part is the variable of snapshot j: t of a total, a and b of rows, of which there is one a lane. What is added to each other is in one group of
-// containers, of which Tofino 1 has 16 of 32 bits and Tofino 2 twelve: the first ones are what comes out, and the limit is compared as the hash unit
+// containers, of which Tofino 1 has 16 of 32 bits and Tofino 2 twelve: the first ones are the output, and the limit is compared as the hash unit
 // hands it over, which asks for no group.
 func part(v string, j int) string {
 	if v != "t" {

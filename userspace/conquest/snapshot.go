@@ -12,7 +12,7 @@ import (
 // Words of a snapshot.
 const (
 	counterWords = "counters"
-	burstWords   = "bursts"  // burstWidth each: queue, begin, last, peak, open, reports of flows that are not kept
+	burstWords   = "bursts"  // burstWidth each: queue, begin, last, peak, open, reports of flows that are not stored
 	accusedWords = "accused" // accusedWidth each: burst, times, size, delay, first, last, three ends of the share, left, times and left before this window, key
 	rampWords    = "ramps"   // rampWidth each: time, size, before, key
 	lineWords    = "line"    // begin, step, longest delay of each slot

@@ -31,19 +31,19 @@ func NewLog(v algo.Values) (*Log, error) {
 	return &Log{c, newHistory()}, nil
 }
 
-// Hear takes a report, and returns what it says of a flow's share.
-func (l *Log) Hear(e *bpf.ConquestConquestEvent) (low, high float64) {
+// Record takes a report, and returns the bounds of a flow's share by it.
+func (l *Log) Record(e *bpf.ConquestConquestEvent) (low, high float64) {
 	var s share
 	if e.Kind == eventCulprit {
 		link := l.history.link(uint32(e.Queue))
 		link.learn(l.config, e)
 		s = l.config.evidenceOf(link, e).share()
 	}
-	l.history.hear(l.config, e)
+	l.history.record(l.config, e)
 	return s.low, s.high
 }
 
-// Bursts are all so far, those that go on included.
+// Bursts are all so far, open ones included.
 func (l *Log) Bursts() (list []Named) {
 	bursts := slices.Clone(l.history.bursts)
 	for _, b := range l.history.open {

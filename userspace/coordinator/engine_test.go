@@ -28,7 +28,7 @@ func (sums) Needs() maps.Need                                    { return 0 }
 func (sums) Bind(*maps.Set) error                                { return nil }
 func (sums) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snapshot.Snapshot{}, nil }
 
-// sumsConfig is its configuration; heardConfig has the coordinator part.
+// sumsConfig is its configuration; receivedConfig has the coordinator part.
 type sumsConfig struct{}
 
 func (sumsConfig) New(algo.Env) (algo.Instance, error) { return sums{}, nil }
@@ -56,9 +56,9 @@ func (sumsConfig) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-type heardConfig struct{ sumsConfig }
+type receivedConfig struct{ sumsConfig }
 
-func (heardConfig) Coordinate(algo.Env) (algo.Coordinator, error) { return &listener{}, nil }
+func (receivedConfig) Coordinate(algo.Env) (algo.Coordinator, error) { return &listener{}, nil }
 
 // fixed is a Maker of a configuration without parameters.
 func fixed[C algo.Config](c C) algo.Maker {
@@ -67,36 +67,36 @@ func fixed[C algo.Config](c C) algo.Maker {
 
 // listener is the coordinator part: it counts received messages, and answers every host.
 type listener struct {
-	heard, missed uint64
-	tell          []algo.Outgoing
-	gone          []string
+	received, missed uint64
+	outgoing         []algo.Outgoing
+	left             []string
 }
 
 func (l *listener) Receive(s algo.Incoming) error {
 	if string(s.Data) == "bad" {
 		return fmt.Errorf("a bad message")
 	}
-	l.heard++
+	l.received++
 	l.missed += s.Missed
-	l.tell = append(l.tell, algo.Outgoing{Host: s.Host, Data: append([]byte("re: "), s.Data...)})
+	l.outgoing = append(l.outgoing, algo.Outgoing{Host: s.Host, Data: append([]byte("re: "), s.Data...)})
 	return nil
 }
 func (l *listener) Joined(host string) {
-	l.tell = append(l.tell, algo.Outgoing{Host: host, Data: []byte("welcome")})
+	l.outgoing = append(l.outgoing, algo.Outgoing{Host: host, Data: []byte("welcome")})
 }
-func (l *listener) Left(host string) { l.gone = append(l.gone, host) }
+func (l *listener) Left(host string) { l.left = append(l.left, host) }
 func (l *listener) Send(int64) []algo.Outgoing {
-	t := l.tell
-	l.tell = nil
+	t := l.outgoing
+	l.outgoing = nil
 	return t
 }
-func (l *listener) Checkpoint() ([]byte, error) { return fmt.Append(nil, l.heard), nil }
+func (l *listener) Checkpoint() ([]byte, error) { return fmt.Append(nil, l.received), nil }
 func (l *listener) Restore(data []byte) error {
-	_, err := fmt.Sscan(string(data), &l.heard)
+	_, err := fmt.Sscan(string(data), &l.received)
 	return err
 }
 func (l *listener) Report(report.Window) (algo.Result, error) {
-	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "heard", Value: l.heard}}}}, nil
+	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "received", Value: l.received}}}}, nil
 }
 
 func init() {
@@ -104,10 +104,10 @@ func init() {
 		Spec:   func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
 		Config: fixed(sumsConfig{})}
 	algo.Register(&d)
-	heard := d
-	heard.Name = "heard"
-	heard.Config = fixed(heardConfig{})
-	algo.Register(&heard)
+	received := d
+	received.Name = "received"
+	received.Config = fixed(receivedConfig{})
+	algo.Register(&received)
 }
 
 const seed = 77
@@ -125,7 +125,7 @@ const second = int64(time.Second)
 
 func newBench(t *testing.T, more string) *bench {
 	t.Helper()
-	text := "measurements:\n  - {name: m, window: 1s, seed: 77, wait: 500ms, algorithms: {sums: , heard: }" + more + "}\n"
+	text := "measurements:\n  - {name: m, window: 1s, seed: 77, wait: 500ms, algorithms: {sums: , received: }" + more + "}\n"
 	cfg, err := config.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestSkew(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
-	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not sent a hello
+	b.host("absent").send(b.host("absent").batch(h.item(h.snapshot(0, 1)))) // it has not sent a hello
 	h.hello()
 	h.window(0, 5)
 	change := func(f func(*snapshot.Snapshot)) func() []byte {
@@ -363,9 +363,9 @@ func TestRefusals(t *testing.T) {
 		"another's instance":        {foreign, item(func(i *bus.Item) { i.Instance = "mm" })},
 		"no snapshot":               {malformed, item(func(i *bus.Item) { i.Snapshot = []byte("no") })},
 		"nobody listens":            {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 })},
-		"a bad message":             {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message, i.Number = "heard", nil, []byte("bad"), 1 })},
+		"a bad message":             {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message, i.Number = "received", nil, []byte("bad"), 1 })},
 		"no message":                {malformed, func() []byte { return []byte{1, 2, 3} }},
-		"behind the end":            {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
+		"after the end":             {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
 		"of an unknown incarnation": {stranger, func() []byte { h.incarnation++; d := h.batch(); h.incarnation--; h.number--; return d }},
 		"empty":                     {malformed, func() []byte { return nil }},
 		"a hello of ourselves":      {malformed, func() []byte { d, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 1}); return d }},
@@ -459,16 +459,16 @@ func TestRestarts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(run), 7))
 		b := newBench(t, "")
 		hosts := []*host{b.host("one"), b.host("two"), b.host("three")}
-		kept := map[string]map[uint64][]byte{} // what each may have to send again
+		pending := map[string]map[uint64][]byte{} // what each may have to send again
 		var known state
 		for _, h := range hosts {
-			kept[h.name] = map[uint64][]byte{}
+			pending[h.name] = map[uint64][]byte{}
 			h.hello()
 		}
 		for index := range int64(12) {
 			for _, h := range hosts {
 				data := h.batch(h.item(h.snapshot(index, 1)))
-				kept[h.name][h.number] = data
+				pending[h.name][h.number] = data
 				if rng.IntN(4) > 0 { // else the network has lost it
 					h.send(data)
 				}
@@ -480,15 +480,15 @@ func TestRestarts(t *testing.T) {
 			for _, h := range hosts { // each asks, and sends again what is missing
 				a := h.hello()
 				for n := a.Received + 1; n <= h.number; n++ {
-					h.send(kept[h.name][n])
+					h.send(pending[h.name][n])
 				}
-				for n := range kept[h.name] {
+				for n := range pending[h.name] {
 					if n <= a.Used {
-						delete(kept[h.name], n)
+						delete(pending[h.name], n)
 					}
 				}
 				h.oldest = h.number + 1
-				for n := range kept[h.name] {
+				for n := range pending[h.name] {
 					h.oldest = min(h.oldest, n)
 				}
 			}
@@ -551,29 +551,29 @@ func TestPart(t *testing.T) {
 	h := b.host("one")
 	h.hello()
 	s := h.snapshot(0, 1)
-	s.Algorithm = "heard"
-	h.send(h.batch(bus.Item{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("a"), Number: 1}, h.item(s)))
+	s.Algorithm = "received"
+	h.send(h.batch(bus.Item{Measurement: "m", Instance: "m", Algorithm: "received", Message: []byte("a"), Number: 1}, h.item(s)))
 	b.at(2)
 	answers := b.tick()
-	if m := answers["one"].Messages; len(m) != 1 || string(m[0].Data) != "re: a" || m[0].Algorithm != "heard" {
+	if m := answers["one"].Messages; len(m) != 1 || string(m[0].Data) != "re: a" || m[0].Algorithm != "received" {
 		t.Errorf("%+v", answers["one"])
 	}
-	if l := b.lines[0]; l.Algorithm != "heard" || l.Report.Values[len(l.Report.Values)-1].Value != uint64(1) {
+	if l := b.lines[0]; l.Algorithm != "received" || l.Report.Values[len(l.Report.Values)-1].Value != uint64(1) {
 		t.Errorf("%+v", l.Report)
 	}
 }
 
 // say sends an instance's message in a separate batch.
 func (h *host) message(instance string, number uint64, text string) {
-	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
+	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "received", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
 	if text == "" {
-		i = bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Begins: true}
+		i = bus.Item{Measurement: "m", Instance: instance, Algorithm: "received", Begins: true}
 	}
 	h.send(h.batch(i))
 }
 
 func (b *bench) part() *listener {
-	return b.e.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener)
+	return b.e.parts[stream{measurement: "m", algorithm: "received"}].Coordinator.(*listener)
 }
 
 // Missing messages of an instance are counted, duplicates are refused, and a new instance is sent everything. A coordinator that
@@ -588,27 +588,27 @@ func TestMessages(t *testing.T) {
 	h.message("m", 5, "b")
 	h.message("m/eth0", 2, "c")
 	h.message("m/eth0", 0, "")
-	if k := b.agent("one"); k.Missed != 4 || k.Refused[replayed] != 1 || b.part().heard != 3 || b.part().missed != 4 {
+	if k := b.agent("one"); k.Missed != 4 || k.Refused[replayed] != 1 || b.part().received != 3 || b.part().missed != 4 {
 		t.Errorf("%+v, %+v", k, b.part())
 	}
-	var told []string
+	var sent []string
 	out := b.tick()["one"]
 	for _, m := range out.Messages {
-		told = append(told, m.Instance+" "+string(m.Data))
+		sent = append(sent, m.Instance+" "+string(m.Data))
 	}
-	if strings.Join(told, ", ") != "m re: a, m re: b, m/eth0 re: c, m/eth0 welcome" || out.Sent != 4 {
-		t.Errorf("%q, %d", told, out.Sent)
+	if strings.Join(sent, ", ") != "m re: a, m re: b, m/eth0 re: c, m/eth0 welcome" || out.Sent != 4 {
+		t.Errorf("%q, %d", sent, out.Sent)
 	}
 	for _, late := range []int64{0, 2 * second, -2 * 3600 * second} {
 		before := h.skew
 		h.skew += late
 		data, _ := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: h.incarnation, Number: h.number + 1, Oldest: 1, Clock: bus.Clock{Known: true, Offset: -before},
-			Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("d"), Number: h.number + 1, Time: b.now.UnixNano() + h.skew}}})
+			Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "received", Message: []byte("d"), Number: h.number + 1, Time: b.now.UnixNano() + h.skew}}})
 		h.number++
 		h.send(data)
 		h.skew = before
 	}
-	if k := b.agent("one"); k.Refused[untimely] != 2 || b.part().heard != 4 {
+	if k := b.agent("one"); k.Refused[untimely] != 2 || b.part().received != 4 {
 		t.Errorf("%+v, %+v", k, b.part())
 	}
 	s, dirty := b.e.changed(time.Hour)
@@ -618,14 +618,14 @@ func TestMessages(t *testing.T) {
 	b.start(s)
 	h.hello()
 	h.message("m", 9, "e")
-	if k := b.agent("one"); k.Missed != 6 || b.part().heard != 5 || b.part().missed != 2 { // those that were refused are missing
+	if k := b.agent("one"); k.Missed != 6 || b.part().received != 5 || b.part().missed != 2 { // those that were refused are missing
 		t.Errorf("%+v, %+v", k, b.part())
 	}
 	b.at(4000)
 	b.host("two").hello()
 	b.tick()
-	if gone := strings.Join(b.part().gone, " "); gone != "one one/eth0" {
-		t.Errorf("%q are missing", gone)
+	if left := strings.Join(b.part().left, " "); left != "one one/eth0" {
+		t.Errorf("%q are missing", left)
 	}
 }
 
@@ -635,16 +635,16 @@ func TestManyMessages(t *testing.T) {
 	h := b.host("one")
 	h.hello()
 	for n := range mostWaiting + 10 {
-		b.part().tell = append(b.part().tell, algo.Outgoing{Host: "one", Data: make([]byte, 400)}, algo.Outgoing{Host: "nobody", Data: []byte("x")})
-		b.part().tell[len(b.part().tell)-2].Data[0] = byte(n)
+		b.part().outgoing = append(b.part().outgoing, algo.Outgoing{Host: "one", Data: make([]byte, 400)}, algo.Outgoing{Host: "nobody", Data: []byte("x")})
+		b.part().outgoing[len(b.part().outgoing)-2].Data[0] = byte(n)
 	}
-	told, next := uint64(0), byte(10)
+	sent, next := uint64(0), byte(10)
 	for {
 		a := b.tick()["one"]
 		if a == nil {
 			break
 		}
-		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Sent != told+10 {
+		if sent += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Sent != sent+10 {
 			t.Fatalf("%d messages, %d sent", len(a.Messages), a.Sent)
 		}
 		for _, m := range a.Messages {
@@ -654,8 +654,8 @@ func TestManyMessages(t *testing.T) {
 			next++
 		}
 	}
-	if told != mostWaiting {
-		t.Errorf("%d sent", told)
+	if sent != mostWaiting {
+		t.Errorf("%d sent", sent)
 	}
 }
 
@@ -716,7 +716,7 @@ func TestGateAndInbox(t *testing.T) {
 	}
 	in.put("good", message{data: []byte("y")})
 	if n != mailboxMessages {
-		t.Errorf("%d letters fit", n)
+		t.Errorf("%d messages fit", n)
 	}
 	in.take()
 	if name, _, _ := in.take(); name != "good" {
@@ -770,7 +770,7 @@ func TestWindowEdges(t *testing.T) {
 		refused, skewed int
 	}{
 		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0},
-		"next": {second, 2 * second, 0, 0}, "behind it": {second + 1, 2 * second, 1, 0}, "old": {-3601 * second, -3600 * second, 0, 0}, "too old": {-3601 * second, -3600*second - 1, 1, 0},
+		"next": {second, 2 * second, 0, 0}, "after it": {second + 1, 2 * second, 1, 0}, "old": {-3601 * second, -3600 * second, 0, 0}, "too old": {-3601 * second, -3600*second - 1, 1, 0},
 		"off": {second / 100, second, 0, 0}, "too far off": {second/100 + 1, second, 0, 1}, "early": {-second / 100, second, 0, 0}, "too early": {-second/100 - 1, second, 0, 1},
 		"short": {0, 99 * second / 100, 0, 0}, "too short": {0, 99*second/100 - 1, 0, 1}, "late": {0, 101 * second / 100, 0, 0}, "too late": {0, 101*second/100 + 1, 0, 1},
 	} {

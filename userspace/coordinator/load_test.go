@@ -49,14 +49,14 @@ func loaded(path string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	fmt.Println(counter.heard, counter.missed)
+	fmt.Println(counter.received, counter.missed)
 	return 0
 }
 
 // many receives messages and answers every twentieth.
 type many struct {
-	heard, missed uint64
-	tell          []algo.Outgoing
+	received, missed uint64
+	outgoing         []algo.Outgoing
 }
 
 var counter many
@@ -65,14 +65,14 @@ func (m *many) Joined(string) {}
 func (m *many) Left(string)   {}
 func (m *many) Receive(s algo.Incoming) error {
 	m.missed += s.Missed
-	if m.heard++; m.heard%20 == 0 {
-		m.tell = append(m.tell, algo.Outgoing{Host: s.Host, Data: s.Data[:16]})
+	if m.received++; m.received%20 == 0 {
+		m.outgoing = append(m.outgoing, algo.Outgoing{Host: s.Host, Data: s.Data[:16]})
 	}
 	return nil
 }
 
 func (m *many) Send(int64) (list []algo.Outgoing) {
-	list, m.tell = m.tell, nil
+	list, m.outgoing = m.outgoing, nil
 	return list
 }
 func (*many) Report(report.Window) (algo.Result, error) { return algo.Result{}, nil }
@@ -211,7 +211,7 @@ socket: %s
 	connected := time.Since(began)
 	open, ownOpen := usedBy(t, cmd.Process.Pid), usedBy(t, os.Getpid())
 
-	var said atomic.Uint64
+	var published atomic.Uint64
 	var speaking sync.WaitGroup
 	end := time.Now().Add(o.span)
 	for _, a := range agents {
@@ -222,15 +222,15 @@ socket: %s
 			message := make([]byte, 200)
 			for time.Now().Before(end) {
 				a.Publish("m", "many", hostclock.Now(), 0, message)
-				said.Add(1)
+				published.Add(1)
 				<-tick.C
 			}
 		})
 	}
 	speaking.Wait()
-	behind := 0
+	waiting := 0
 	for _, a := range agents {
-		behind = max(behind, a.Health().Waiting)
+		waiting = max(waiting, a.Health().Waiting)
 	}
 	eventually(t, "receiving everything", func() bool {
 		for _, a := range agents {
@@ -253,20 +253,20 @@ socket: %s
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	var heard, missed uint64
-	if _, err := fmt.Fscan(out, &heard, &missed); err != nil {
+	var received, missed uint64
+	if _, err := fmt.Fscan(out, &received, &missed); err != nil {
 		t.Fatal(err)
 	}
 	n, seconds := float64(o.agents), o.span.Seconds()
 	t.Logf("%d agents connected in %v; %d messages in %d batches in %v (%.1f a second and agent), %d received, %d missed, %d lost, %d batches sent again, %d refused; at the end %d batches of an agent waited at most",
-		o.agents, connected.Round(time.Millisecond), said.Load(), batches, o.span, float64(batches)/n/seconds, heard, missed, lost, again, sumOf(health.Refused), behind)
+		o.agents, connected.Round(time.Millisecond), published.Load(), batches, o.span, float64(batches)/n/seconds, received, missed, lost, again, sumOf(health.Refused), waiting)
 	t.Logf("coordinator: %.2f cores, %.1f us a message, %.0f us a second and agent; memory %.1f MB at rest, %.1f with agents, %.1f at most: %.0f kB an agent",
-		(busy.cpu-open.cpu).Seconds()/seconds, float64((busy.cpu-open.cpu).Microseconds())/float64(heard), float64((busy.cpu-open.cpu).Microseconds())/n/seconds,
+		(busy.cpu-open.cpu).Seconds()/seconds, float64((busy.cpu-open.cpu).Microseconds())/float64(received), float64((busy.cpu-open.cpu).Microseconds())/n/seconds,
 		float64(idle.now)/1e6, float64(open.now)/1e6, float64(busy.most)/1e6, float64(busy.now-idle.now)/1e3/n)
 	t.Logf("agents: %.2f cores, %.1f us a message; %.0f kB each", (ownBusy.cpu-ownOpen.cpu).Seconds()/seconds,
-		float64((ownBusy.cpu-ownOpen.cpu).Microseconds())/float64(heard), float64(ownBusy.now-own.now)/1e3/n)
-	if heard != said.Load() || missed+lost != 0 || sumOf(health.Refused) != 0 || len(health.Agents) != o.agents {
-		t.Errorf("%d of %d messages were received, %d missed, %d lost, refused %v, %d agents", heard, said.Load(), missed, lost, health.Refused, len(health.Agents))
+		float64((ownBusy.cpu-ownOpen.cpu).Microseconds())/float64(received), float64(ownBusy.now-own.now)/1e3/n)
+	if received != published.Load() || missed+lost != 0 || sumOf(health.Refused) != 0 || len(health.Agents) != o.agents {
+		t.Errorf("%d of %d messages were received, %d missed, %d lost, refused %v, %d agents", received, published.Load(), missed, lost, health.Refused, len(health.Agents))
 	}
 }
 

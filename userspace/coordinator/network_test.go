@@ -101,7 +101,7 @@ func ports(t *testing.T, n int) (list []string) {
 func (s *site) coordinator(name, listen, cluster string, rate int) *running {
 	s.t.Helper()
 	f := s.files(name)
-	measured := cmp.Or(s.measured, "{name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: , heard: }}")
+	measured := cmp.Or(s.measured, "{name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: , received: }}")
 	text := fmt.Sprintf(`measurements:
   - %s
 bus:
@@ -425,7 +425,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		a.window(t, first+i)
-		a.Publish("m", "heard", hostclock.Now(), 0, []byte{'0' + byte(i)})
+		a.Publish("m", "received", hostclock.Now(), 0, []byte{'0' + byte(i)})
 		if i == 6 {
 			c.end()
 		}
@@ -443,11 +443,11 @@ func TestCoordinatorRestarts(t *testing.T) {
 	}
 	eventually(t, "forgetting what was used", func() bool { return a.Health().Bytes == 0 })
 	// Each message of the algorithm was received once, by coordinators of which the second has the first one's state; both get them as new.
-	a.Begin("m", "heard")
-	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
+	a.Begin("m", "received")
+	eventually(t, "a message to the agent", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
 	c.end()
-	if p := c.engine.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener); p.heard != 20 || p.missed != 0 {
-		t.Errorf("%d messages were received and %d missed, of 20", p.heard, p.missed)
+	if p := c.engine.parts[stream{measurement: "m", algorithm: "received"}].Coordinator.(*listener); p.received != 20 || p.missed != 0 {
+		t.Errorf("%d messages were received and %d missed, of 20", p.received, p.missed)
 	}
 	if a.mu.Lock(); a.renewed < 2 {
 		t.Errorf("%d times renewed by two coordinators", a.renewed)
@@ -491,12 +491,12 @@ func TestOneOfThree(t *testing.T) {
 		}
 	}
 	send(10)
-	gone := leader()
-	eventually(t, "answers", func() bool { return answered(all...)+late(gone) >= a.sent })
-	gone.server.Close() // as if it were killed: without a goodbye
+	killed := leader()
+	eventually(t, "answers", func() bool { return answered(all...)+late(killed) >= a.sent })
+	killed.server.Close() // as if it were killed: without a goodbye
 	rest := all[:0:0]
 	for _, c := range all {
-		if c != gone {
+		if c != killed {
 			rest = append(rest, c)
 		}
 	}

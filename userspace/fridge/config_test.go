@@ -43,8 +43,8 @@ func TestDefaults(t *testing.T) {
 // TestRefused: what only the algorithm can judge is refused with the value and what is allowed.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
-		set  map[string]string
-		says string
+		set      map[string]string
+		contains string
 	}{
 		{map[string]string{"fridges": "1000@1"}, "fridge.fridges=1000@1"},
 		{map[string]string{"shards": "3"}, "powers of two"},
@@ -63,8 +63,8 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"group": "dport", "rows": "4096", "resolution": "32", "correction": "exact"}, "fewer rows"},
 	} {
 		_, err := newConfig(values(t, c.set), algo.Setup{})
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, want something about %q", c.set, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%v: %v, want something about %q", c.set, err, c.contains)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// drawn makes what two fridges count of n requests with one delay: a request goes into fridge k with its share, and comes
-// back with probability q, after some survived insertions that explain q.
+// drawn makes what two fridges count of n requests with one delay: a request enters fridge k with its share, and is found
+// again with probability q, after some survived insertions that explain q.
 func drawn(rng *rand.Rand, c *config, r *rates, n int, t float64) (sums []delay.Sums) {
 	sums = make([]delay.Sums, len(c.parts))
 	for range n {

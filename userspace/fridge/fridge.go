@@ -50,11 +50,11 @@ many insertions x each request has survived and lets the sample stand for 1/p * 
 made up for by what was not, and the distribution is unbiased whatever M is. What M buys is a smaller error, which
 the intervals show.
 
-Rules (fridge.match): tcp-handshake (SYN, SYN-ACK and the ACK behind it, with both legs and their sum), tcp-data (a
+Rules (fridge.match): tcp-handshake (SYN, SYN-ACK and the ACK after it, with both legs and their sum), tcp-data (a
 segment and the ACK of its last byte), tcp-timestamp, dns, ntp, icmp-echo, tcp-duration (a flow from its SYN to the first
 FIN or RST, with its bytes and packets).
 
-Fitting (report.fit): M/p is how many requests go by before a record is overwritten. It should be about what goes by within
+Fitting (report.fit): M/p is how many requests pass before a record is overwritten. It should be about what passes within
 the longest delay that matters. "under-used": less memory would do, or a larger p; "over-subscribed": the slow
 responses rest on few samples with large weights; take a smaller p or more memory. ` + "`xdpmon plan fridge`" + ` calculates both.
 
@@ -63,7 +63,7 @@ requests that get an answer, --extra window=10s the time over which a report add
 a histogram.
 
 Limits: with fridge.retransmit=keep a request that is repeated after its record was overwritten counts once, but with the
-delay from the repetition on (a note says how many). Delays above 2^32 ticks (275 s with the default tick) are
+delay from the repetition on (a note states how many). Delays above 2^32 ticks (275 s with the default tick) are
 counted under lost.too_long.`
 
 var params = []algo.Param{

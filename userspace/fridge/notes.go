@@ -39,7 +39,7 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	}
 	add(torn > 0 && torn*100 > matched, "%s samples were inserted by two cores into one slot at a time: their survived "+
 		"insertions are off by a few.", report.Human(torn, report.Count))
-	add(e.table, "factors come from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",
+	add(e.table, "factors are read from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",
 		report.Human(tableStep-1, report.Ratio))
 	add(!e.recorded && matched > 0, "survived insertions are inferred from delay and rate: right while the rate is steady, "+
 		"biased when delays and bursts coincide (section 3.3).")

@@ -53,7 +53,7 @@ func TestPartsRounded(t *testing.T) {
 }
 
 func TestPartsRefused(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, contains := range map[string]string{
 		"":                                    "entry probability",
 		"65536":                               "entry probability",
 		"1000@1":                              "powers of two",
@@ -73,8 +73,8 @@ func TestPartsRefused(t *testing.T) {
 		"64@1:1/4,64@1:1/4,64@1:1/4,x@":       "sizes",
 	} {
 		_, err := parseParts(text)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, want something about %q", text, err, says)
+		if err == nil || !strings.Contains(err.Error(), contains) {
+			t.Errorf("%q: %v, want something about %q", text, err, contains)
 		}
 	}
 	if _, err := parseParts("64@1,64"); !errors.Is(err, errFridges) {

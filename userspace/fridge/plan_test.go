@@ -82,10 +82,10 @@ func TestPlanBestP(t *testing.T) {
 
 func TestPlanRefused(t *testing.T) {
 	for _, c := range []struct {
-		rate   float64
-		memory int64
-		extra  map[string]string
-		says   string
+		rate     float64
+		memory   int64
+		extra    map[string]string
+		contains string
 	}{
 		{1e6, 1000, nil, "at least"},
 		{0, 1 << 20, nil, "positive"},
@@ -95,8 +95,8 @@ func TestPlanRefused(t *testing.T) {
 		{1e6, 1 << 20, map[string]string{"min-delay": "5s"}, "shorter"},
 		{1e6, 1 << 20, map[string]string{"speed": "1"}, "known are"},
 	} {
-		if _, err := planFor(t, c.rate, 4*time.Second, c.memory, nil, c.extra); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%+v: %v, want something about %q", c, err, c.says)
+		if _, err := planFor(t, c.rate, 4*time.Second, c.memory, nil, c.extra); err == nil || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%+v: %v, want something about %q", c, err, c.contains)
 		}
 	}
 }

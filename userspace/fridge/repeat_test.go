@@ -57,7 +57,7 @@ func estimate(t *testing.T, set map[string]string, m traffic.Model, seed uint64,
 	return find(t, l.Report, "delay_ns").Count
 }
 
-// TestRepeated: requests that are sent again after 200 ms take the slots of those that came in between like any other,
+// TestRepeated: requests that are sent again after 200 ms take the slots of those that arrived in between like any other,
 // and must count as insertions for them, but not twice for what waits longer. In every mode.
 func TestRepeated(t *testing.T) {
 	for _, set := range []map[string]string{{"retransmit": "keep"}, {"retransmit": "restart"}, {"correction": "table"}} {
@@ -81,8 +81,8 @@ func (c forgets) New(env algo.Env) (algo.Instance, error) {
 }
 
 // TestInsistent: a request counts once, however often it is sent, whether its record is overwritten in between or not,
-// and whether the answer comes before or after the repetitions. A fridge that counts every occurrence as a request of its
-// own for those that wait would be off, which shows that the traffic is one that can tell.
+// and whether the answer arrives before or after the repetitions. A fridge that counts every occurrence as a request of its
+// own for those that wait would be off, which proves that the traffic can show it.
 func TestInsistent(t *testing.T) {
 	d := descriptor()
 	d.Config = algo.Typed(func(v algo.Values, s algo.Setup) (forgets, error) {
@@ -125,7 +125,7 @@ func TestInsistent(t *testing.T) {
 }
 
 // TestInsistentTable: sums of weights from the table (what groups take) are corrected for repetitions as the cells of the exact correction are. Of the
-// first requests few have come again yet, so samples of one delay have survived from one to three lifetimes, which is what a
+// first requests few were repeated yet, so samples of one delay have survived from one to three lifetimes, which is what a
 // correction by their mean weight is 2 % off for.
 func TestInsistentTable(t *testing.T) {
 	const gap = 10_000
@@ -189,7 +189,7 @@ func TestRepeatedClock(t *testing.T) {
 }
 
 // TestTooLong: a delay beyond 2^32 ticks is counted, and is in no distribution; with the clock of another core or a capture
-// out of order a response may come before its request, which is a delay of 0.
+// out of order a response may arrive before its request, which is a delay of 0.
 func TestTooLong(t *testing.T) {
 	for _, legs := range []string{"false", "true"} {
 		const longest = int64(64) << 32

@@ -98,7 +98,7 @@ func logUniform(t *testing.T, o traffic.LogUniformOptions) *traffic.LogUniform {
 }
 
 // TestUnbiased: the summed weights are the true number of matches, for delays up to one lifetime (below M/p
-// insertions). With the formula of the other counter p = 1/4 would come out at 0.86. `make eval` repeats it with 30 seeds.
+// insertions). With the formula of the other counter p = 1/4 would give 0.86. `make eval` repeats it with 30 seeds.
 func TestUnbiased(t *testing.T) {
 	const seeds, requests, rate = 2, 80_000, 1e6
 	for _, c := range []struct {
@@ -161,7 +161,7 @@ func TestSameTraffic(t *testing.T) {
 	}{
 		{map[string]string{"correction": "table"}, 0.005, 0.01},
 		{map[string]string{"shards": "1"}, 0.01, 0.04},
-		// The rate is not steady at the end of the trace, where responses come without requests.
+		// The rate is not steady at the end of the trace, where responses have no requests.
 		{map[string]string{"counter": "inferred"}, 0.02, 0.06},
 	} {
 		d := run(c.set)

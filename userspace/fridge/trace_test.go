@@ -30,7 +30,7 @@ func replayTrace(t *testing.T, name string, set map[string]string) report.Line {
 
 // independent is the truth of traces/README.md, by tshark (its tcp.analysis.ack_rtt on SYN-ACKs), in seconds.
 //
-// The counts differ for known reasons. tshark measures a handshake again whose SYN came twice and was answered twice
+// The counts differ for known reasons. tshark measures a handshake again whose SYN arrived twice and was answered twice
 // (with legs, the record waits for the ACK and one handshake is one sample); it measures SYNs with data (TCP Fast Open),
 // whose SYN-ACK acknowledges the data as well; it shows no ack_rtt for delays of 0 ns and for SYNs with broken options.
 // Of composite_120s 1,774 of 1,792 samples are common, equal to the nanosecond; 18 are only tshark's and 9 only ours:

@@ -27,7 +27,7 @@ const absent = 0.05
 // have one.
 //
 // A flow of x units, evenly spread, finds a rival of value sqrt(i^2 + (r^2 - i^2) s) at the part s of the window, i being the
-// initial value: by one packet in v + 1 an entry goes from v to v + 1, so that its square grows with time. A unit gets the entry
+// initial value: by one packet in v + 1 an entry grows from v to v + 1, so that its square grows with time. A unit gets the entry
 // with 1 over that value and one. From then on the entry has c, which grows with the flow's own units; so many units of others
 // look at it in a window as come to one entry of a way, and one of them takes it with 1/(c + 1) if its other entry is not
 // smaller: if that of a randomly drawn entry of a way, as they are at the end and grown like that too, is c or more. A flow that
@@ -85,9 +85,9 @@ func (c *contest) without(x, r, looks float64) float64 {
 		for j := range in[:k] {
 			h := &in[j]
 			h.count += step
-			kept := h.share * math.Exp(-looks/contestSteps*c.above(math.Sqrt(max(0, first+(h.count*h.count-first)/past)))/(h.count+1))
-			back += h.share - kept
-			h.share = kept
+			rest := h.share * math.Exp(-looks/contestSteps*c.above(math.Sqrt(max(0, first+(h.count*h.count-first)/past)))/(h.count+1))
+			back += h.share - rest
+			h.share = rest
 		}
 		value := math.Sqrt(first + (r*r-first)*past)
 		in[k] = cohort{out * -math.Expm1(-step/(value+1)), value + 1 + step/2}

@@ -46,7 +46,7 @@ func TestKeysNameFlows(t *testing.T) {
 	}
 }
 
-// TestStaleWords: words that an IPv6 flow left behind do not make another flow of an IPv4 one.
+// TestStaleWords: words left by an IPv6 flow do not make another flow of an IPv4 one.
 func TestStaleWords(t *testing.T) {
 	s := Spec{Fields: Src | Dst}
 	p4, p6 := flow("192.0.2.1", "198.51.100.7"), flow("2001:db8::1", "2001:db8::2")

@@ -53,7 +53,7 @@ func ReadLoad(a algo.PlanArgs) (Load, error) {
 	return l, nil
 }
 
-// passes are the second passes of so many packets on one CPU, at most on average: an entry goes from v to v + 1 by one in v + 1.
+// passes are the second passes of so many packets on one CPU, at most on average: an entry grows from v to v + 1 by one in v + 1.
 func (w *Ways) passes(packets float64) float64 {
 	entries, initial := float64(w.Entries), float64(w.Initial)
 	return min(packets/(initial+1), entries*(math.Sqrt(initial*initial+2*packets/entries)-initial))

@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// crowd is packets of a few networks, IPv4 and IPv6.
-func crowd(n int) *traffic.Script {
+// mixed is packets of a few networks, IPv4 and IPv6.
+func mixed(n int) *traffic.Script {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var list []packet.Packet
 	for k := range n {
@@ -84,7 +84,7 @@ func last(t *testing.T, set map[string]string) (l report.Line) {
 	}
 	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1, Truth: true, Notice: t.Logf,
 		Emit: func(line report.Line) error { l = line; return nil }}
-	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(mixed(4000)), nil); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -116,7 +116,7 @@ func snapshotOf(t *testing.T, set map[string]string) (*config, *snapshot.Snapsho
 	var l report.Line
 	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: descriptor(), Values: v}}, Seed: 1, Snapshots: true,
 		Emit: func(line report.Line) error { l = line; return nil }}
-	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(mixed(4000)), nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := snapshot.Decode(l.Snapshot)

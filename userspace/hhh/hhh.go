@@ -38,7 +38,7 @@ const doc = `A prefix is a hierarchical heavy hitter when its packets, without t
 hhh.threshold of all. A single busy host is reported as a host, a busy network of small hosts as the network.
 
 hhh.method=random-prefix draws one level of the hierarchy for every packet and counts the packet's prefix of that level in
-one PRECISION; counts are multiplied by the number of levels. Any dimension, family and level goes; the error falls with the
+one PRECISION; counts are multiplied by the number of levels. Any dimension, family and level is possible; the error falls with the
 number of packets: column "standard error".
 
 hhh.method=stacking counts every packet at every level, in a PRECISION each: exactly down to 8 bits, more accurately than

@@ -14,9 +14,9 @@ import (
 // TestStackRoom: what has room in a stack is accepted, and what has none is refused with the number of levels that there are.
 func TestStackRoom(t *testing.T) {
 	for _, c := range []struct {
-		set    map[string]string
-		levels int // 0: refused
-		says   string
+		set      map[string]string
+		levels   int // 0: refused
+		contains string
 	}{
 		{map[string]string{}, 3, ""},
 		{map[string]string{"level": "nibble"}, 6, ""},
@@ -38,8 +38,8 @@ func TestStackRoom(t *testing.T) {
 		}
 		got, err := newConfig(v, algo.Setup{})
 		switch {
-		case c.levels == 0 && (err == nil || !strings.Contains(err.Error(), c.says)):
-			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		case c.levels == 0 && (err == nil || !strings.Contains(err.Error(), c.contains)):
+			t.Errorf("%v: %v, want %q", c.set, err, c.contains)
 		case c.levels > 0 && (err != nil || got.stackLevels() != c.levels):
 			t.Errorf("%v: %v, want %d levels", c.set, err, c.levels)
 		}

@@ -238,8 +238,8 @@ func (c *config) body(n counts, seen seen) report.Body {
 		Values: []report.Value{
 			{Name: "total", Value: total, Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (hhh.count) of all prefixes"},
 			{Name: "heavy", Value: len(found), Unit: report.Prefixes, Help: "prefixes above the threshold"},
-			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
-			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "share of the counted packets that went through twice"},
+			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that passed twice"},
+			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "share of the counted packets that passed twice"},
 			{Name: "entries_used", Value: seen.records, Unit: report.Count, Help: "entries that hold a prefix, on all CPUs"},
 		},
 		Tables: []report.Table{t},

@@ -129,12 +129,12 @@ func TestFiles(t *testing.T) {
 	}
 	host := hold(t, f, "host1")
 	for _, c := range []struct {
-		h    *Holder
-		now  time.Duration
-		says string
+		h        *Holder
+		now      time.Duration
+		contains string
 	}{{hold(t, f, "old"), 0, "`xdpmon-coordinator keys renew old`"}, {host, 0, "expires on"}, {host, -100 * 24 * time.Hour, "clock"}, {host, 40 * 24 * time.Hour, "has expired"}} {
-		if got := c.h.Trouble(time.Now().Add(c.now)); !strings.Contains(got, c.says) {
-			t.Errorf("%q, want %q", got, c.says)
+		if got := c.h.Trouble(time.Now().Add(c.now)); !strings.Contains(got, c.contains) {
+			t.Errorf("%q, want %q", got, c.contains)
 		}
 	}
 	if got := host.Trouble(host.pair.Leaf.NotBefore); got != "" && !strings.Contains(got, "expires on") {

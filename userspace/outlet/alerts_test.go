@@ -229,14 +229,14 @@ func TestFindingsAreKept(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := store.Open(path, store.Options{})
+	stored, err := store.Open(path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close()
+	defer stored.Close()
 	for algorithm, want := range map[string]string{"": `{"algorithm":"fridge"`, api.FindingRecords: `{"finding":{"id":"x"`} {
 		var b strings.Builder
-		if _, err := api.Records(kept, store.Query{Algorithm: algorithm}, &b); err != nil || strings.Count(b.String(), "\n") != 1 || !strings.HasPrefix(b.String(), want) {
+		if _, err := api.Records(stored, store.Query{Algorithm: algorithm}, &b); err != nil || strings.Count(b.String(), "\n") != 1 || !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q: %s, %v", algorithm, b.String(), err)
 		}
 	}

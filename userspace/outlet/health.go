@@ -27,7 +27,7 @@ type StoreHealth struct {
 // Health returns the state of readers and store; nil if no store is configured.
 func (s *Set) Health() ([]ReaderHealth, *StoreHealth) {
 	s.mu.Lock()
-	outputs, kept := s.outputs, s.kept
+	outputs, keeper := s.outputs, s.keeper
 	s.mu.Unlock()
 	readers := []ReaderHealth{}
 	for _, r := range s.hub.Readers() {
@@ -43,16 +43,16 @@ func (s *Set) Health() ([]ReaderHealth, *StoreHealth) {
 		}
 		readers = append(readers, h)
 	}
-	if kept == nil {
+	if keeper == nil {
 		return readers, nil
 	}
-	return readers, kept.health()
+	return readers, keeper.health()
 }
 
 func (k *keeper) health() *StoreHealth {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h := &StoreHealth{Path: k.cfg.Path, Kept: k.kept, Failed: k.failed, Free: k.free(), Dropped: k.store.Dropped()}
+	h := &StoreHealth{Path: k.cfg.Path, Kept: k.stored, Failed: k.failed, Free: k.free(), Dropped: k.store.Dropped()}
 	if !k.last.IsZero() {
 		h.Age = time.Since(k.last).Seconds()
 	}

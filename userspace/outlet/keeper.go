@@ -34,7 +34,7 @@ type keeper struct {
 	mu     sync.Mutex
 	err    error
 	failed uint64 // windows that were not stored
-	kept   uint64
+	stored uint64
 	last   time.Time
 }
 
@@ -137,7 +137,7 @@ func (k *keeper) append(records []store.Record) {
 			k.log.Error("store windows failed", "error", err)
 		}
 	} else {
-		k.kept += uint64(len(records))
+		k.stored += uint64(len(records))
 		k.last = time.Now()
 	}
 	k.err = err

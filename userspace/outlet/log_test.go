@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-// Names come from packets: a log shows no control character of one, nor what turns the direction of text, and its JSON still has the name.
+// Names are taken from packets: a log shows no control character of one, nor what turns the direction of text, and its JSON still has the name.
 func TestNamesInLogs(t *testing.T) {
 	const evil = "\x1b[2J\u202eevil\u009b2J\U000e0001\nlevel=ERROR msg=forged"
 	f := finding.Finding{Kind: finding.Scan, Severity: finding.Warning, Interface: evil}

@@ -66,7 +66,7 @@ type Set struct {
 
 	mu      sync.Mutex
 	outputs []*output
-	kept    *keeper
+	keeper  *keeper
 	alerts  *alerter // nil: no receiver
 	servers servers
 }
@@ -86,10 +86,10 @@ func New(o Options) *Set {
 func (s *Set) past() store.Past {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept == nil {
+	if s.keeper == nil {
 		return nil
 	}
-	return s.kept.store
+	return s.keeper.store
 }
 
 // Hub publishes every window; others may subscribe.
@@ -149,7 +149,7 @@ func (o *Opened) open(s *Set) (err error) {
 		}
 		o.files = append(o.files, f)
 	}
-	if c := o.cfg.Store; c != nil && (s.kept == nil || s.kept.cfg.Path != c.Path) {
+	if c := o.cfg.Store; c != nil && (s.keeper == nil || s.keeper.cfg.Path != c.Path) {
 		if o.store, err = openStore(*c, s.opts.Log); err != nil {
 			return err
 		}
@@ -215,26 +215,26 @@ func (s *Set) Commit(o *Opened) {
 	}
 	s.outputs = outputs
 	s.keep(o)
-	s.metrics.LookBack(s.kept != nil)
+	s.metrics.LookBack(s.keeper != nil)
 	s.serve(o)
 }
 
 func (s *Set) keep(o *Opened) {
 	c := o.cfg.Store
 	switch {
-	case s.kept != nil && c != nil && o.store == nil:
-		s.kept.store.Limit(c.MaxAge, c.MaxBytes)
-		s.kept.whole.Store(c.Snapshots)
+	case s.keeper != nil && c != nil && o.store == nil:
+		s.keeper.store.Limit(c.MaxAge, c.MaxBytes)
+		s.keeper.whole.Store(c.Snapshots)
 		return
-	case s.kept != nil:
-		s.kept.sub.Finish()
-		if err := s.kept.close(); err != nil {
+	case s.keeper != nil:
+		s.keeper.sub.Finish()
+		if err := s.keeper.close(); err != nil {
 			s.opts.Log.Error("close store failed", "error", err)
 		}
-		s.kept = nil
+		s.keeper = nil
 	}
 	if c != nil {
-		s.kept = newKeeper(*c, o.store, s)
+		s.keeper = newKeeper(*c, o.store, s)
 	}
 }
 
@@ -264,8 +264,8 @@ func (s *Set) Close() error {
 		errs = append(errs, o.close())
 	}
 	s.alerts.wait()
-	if s.kept != nil {
-		errs = append(errs, s.kept.close())
+	if s.keeper != nil {
+		errs = append(errs, s.keeper.close())
 	}
 	return errors.Join(append(errs, s.servers.close()...)...)
 }

@@ -50,16 +50,16 @@ func TestKeeper(t *testing.T) {
 	}
 	all.Wait()
 	hub.Close()
-	if err := k.close(); err != nil || k.kept != windows || k.failed != 0 {
-		t.Errorf("%d kept, %d failed, %v", k.kept, k.failed, err)
+	if err := k.close(); err != nil || k.stored != windows || k.failed != 0 {
+		t.Errorf("%d stored, %d failed, %v", k.stored, k.failed, err)
 	}
 }
 
 // What a configuration names is written to from then on, what it does not name any more is closed, and nothing of that is trouble.
 func TestCommit(t *testing.T) {
 	dir := t.TempDir()
-	var told bytes.Buffer
-	s := New(Options{Log: slog.New(slog.NewTextHandler(&told, nil))})
+	var logged bytes.Buffer
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	for n, name := range []string{"first", "second"} {
 		o, err := s.Prepare(Config{Outputs: []settings.Output{{JSON: filepath.Join(dir, name+".json")}, {JSON: filepath.Join(dir, name+"-too.json")}},
 			Store: &settings.Store{Path: filepath.Join(dir, name+".db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
@@ -77,8 +77,8 @@ func TestCommit(t *testing.T) {
 			t.Errorf("%s has %q, %v", name, text, err)
 		}
 	}
-	if told.Len() > 0 {
-		t.Errorf("logged: %s", &told)
+	if logged.Len() > 0 {
+		t.Errorf("logged: %s", &logged)
 	}
 }
 
@@ -90,22 +90,22 @@ func TestHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if readers, kept := s.Health(); len(readers) != 0 || kept != nil {
-		t.Errorf("before anything is opened: %v, %v", readers, kept)
+	if readers, stored := s.Health(); len(readers) != 0 || stored != nil {
+		t.Errorf("before anything is opened: %v, %v", readers, stored)
 	}
 	s.Commit(o)
 	for n := range 3 {
 		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: hostclock.Now()}})
 	}
 	var readers []ReaderHealth
-	var kept *StoreHealth
+	var stored *StoreHealth
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if readers, kept = s.Health(); kept.Kept == 3 && slices.ContainsFunc(readers, func(r ReaderHealth) bool { return r.Error != "" }) {
+		if readers, stored = s.Health(); stored.Kept == 3 && slices.ContainsFunc(readers, func(r ReaderHealth) bool { return r.Error != "" }) {
 			break
 		}
 	}
-	if kept.Kept != 3 || kept.Failed != 0 || kept.Path != path || kept.Free <= 0 || kept.Error != "" || kept.Dropped != 0 {
-		t.Errorf("%+v", kept)
+	if stored.Kept != 3 || stored.Failed != 0 || stored.Path != path || stored.Free <= 0 || stored.Error != "" || stored.Dropped != 0 {
+		t.Errorf("%+v", stored)
 	}
 	for _, r := range readers {
 		if full := r.Name == "json /dev/full"; (r.Error != "") != full || (r.Failed > 0) != full || r.Missed != 0 {
@@ -148,8 +148,8 @@ func TestCommitAgain(t *testing.T) {
 			t.Errorf("%s has %q, %v", name, text, err)
 		}
 	}
-	if s.kept.kept != 3 {
-		t.Errorf("%d windows are stored", s.kept.kept)
+	if s.keeper.stored != 3 {
+		t.Errorf("%d windows are stored", s.keeper.stored)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestHistory(t *testing.T) {
 	for n, name := range []string{"a", "b", "a"} {
 		list = append(list, store.Record{End: now.Add(time.Duration(n-20) * time.Minute), Algorithm: name, Instance: "i", Interfaces: []string{"vnet0"}, Key: "i/vnet0", Line: []byte(strconv.Itoa(n)), Snapshot: []byte{byte(n)}})
 	}
-	if err := s.kept.store.Append(list...); err != nil {
+	if err := s.keeper.store.Append(list...); err != nil {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]string{"": "0\n1\n2\n", "algorithm=a": "0\n2\n", "interface=j": "", "instance=j": "", "instance=i&interface=vnet0&limit=1": "0\n", "limit=2": "0\n1\n", "newest=true&limit=1": "2\n", "from=19m30s": "1\n2\n",
@@ -228,15 +228,15 @@ func TestAnswers(t *testing.T) {
 // Windows that an output was too slow for are reported, and the rest is written.
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
-	var told, text bytes.Buffer
-	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: hostclock.Read, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	var logged, text bytes.Buffer
+	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&logged, nil)), clock: hostclock.Read, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
 	for n := range 3 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
 	}
 	hub.Close()
 	o.run()
-	if !strings.Contains(told.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
-		t.Errorf("logged %q, written %q", &told, &text)
+	if !strings.Contains(logged.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
+		t.Errorf("logged %q, written %q", &logged, &text)
 	}
 }
 

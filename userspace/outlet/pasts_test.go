@@ -81,15 +81,15 @@ func TestPastsSurvive(t *testing.T) {
 			if err := s.Close(); err != nil || !strings.Contains(log.String(), c.log) || strings.Contains(log.String(), "level=ERROR") {
 				t.Errorf("%v: %s", err, log.String())
 			}
-			kept, err := store.Open(path, store.Options{})
+			stored, err := store.Open(path, store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer kept.Close()
-			if n, err := kept.Stats(); err != nil || n.Records < 80 {
+			defer stored.Close()
+			if n, err := stored.Stats(); err != nil || n.Records < 80 {
 				t.Errorf("%d windows are stored: %v", n.Records, err)
 			}
-			if err := kept.State(pasts, func(_ string, b []byte) {
+			if err := stored.State(pasts, func(_ string, b []byte) {
 				if b[0] == 99 {
 					t.Error("what was refused is still there")
 				}
@@ -108,19 +108,19 @@ func each(values map[string][]byte, change func([]byte)) {
 
 func spoil(t *testing.T, path string, change func(map[string][]byte)) {
 	t.Helper()
-	kept, err := store.Open(path, store.Options{})
+	stored, err := store.Open(path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string][]byte{}
-	if err := kept.State(pasts, func(name string, b []byte) { values[name] = b }); err != nil || len(values) == 0 {
+	if err := stored.State(pasts, func(name string, b []byte) { values[name] = b }); err != nil || len(values) == 0 {
 		t.Fatalf("%d pasts: %v", len(values), err)
 	}
 	change(values)
-	if err := kept.SetState(pasts, values); err != nil {
+	if err := stored.SetState(pasts, values); err != nil {
 		t.Fatal(err)
 	}
-	if err := kept.Close(); err != nil {
+	if err := stored.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

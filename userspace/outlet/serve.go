@@ -159,9 +159,9 @@ func plain(w http.ResponseWriter, ok bool, text string) {
 // history serves /api/v1/records at its path from before 0.1.0; it is removed in 0.2.0.
 func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	kept := s.kept
+	keeper := s.keeper
 	s.mu.Unlock()
-	if kept == nil {
+	if keeper == nil {
 		http.Error(w, "no store configured, windows are not stored", http.StatusNotFound)
 		return
 	}
@@ -171,7 +171,7 @@ func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var b bytes.Buffer
-	more, err := api.Records(kept.store, q, &b)
+	more, err := api.Records(keeper.store, q, &b)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -31,7 +31,7 @@ func Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
 // Decoder is Decode for a loop: it keeps the walk between packets. The zero value is ready; it is not safe for
 // concurrent use. Headers are read in place: a library's tables of protocols would be 7 MB of a resident agent.
 type Decoder struct {
-	data  []byte // captured bytes from the cursor on; may be empty while off goes on
+	data  []byte // captured bytes from the cursor on; may be empty while off advances
 	off   int    // bytes in front of the cursor
 	wire  int    // bytes of the whole packet on the wire
 	l4len int    // transport bytes by the IP header

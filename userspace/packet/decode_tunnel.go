@@ -26,7 +26,7 @@ const (
 	innerEthernet
 )
 
-// decap follows one tunnel; without one, the outer headers and their reason are kept.
+// decap follows one tunnel; without one, the outer headers and their reason stay.
 func (d *Decoder) decap(p *Packet, outer Reason) Reason {
 	if outer != Parsed && outer != NoTransport {
 		return outer

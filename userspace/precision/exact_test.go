@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// crowd is some flows over IPv4 and IPv6, a tenth of it without ports.
-func crowd(n int) *traffic.Script {
+// mixed is some flows over IPv4 and IPv6, a tenth of it without ports.
+func mixed(n int) *traffic.Script {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var list []packet.Packet
 	for k := range n {
@@ -42,7 +42,7 @@ func crowd(n int) *traffic.Script {
 
 func windows(t *testing.T, set map[string]string) []report.Line {
 	t.Helper()
-	return windowsOf(t, crowd(6000), set)
+	return windowsOf(t, mixed(6000), set)
 }
 
 func windowsOf(t *testing.T, packets *traffic.Script, set map[string]string) (list []report.Line) {
@@ -207,7 +207,7 @@ func TestCrowdedWaysAreApart(t *testing.T) {
 // A window begins as the one before the last did, whose bank it has: the same packets do the same, also where all that decides is counted.
 func TestBanksAreEmptied(t *testing.T) {
 	testutil.NeedRoot(t)
-	once := *crowd(2000)
+	once := *mixed(2000)
 	var list []packet.Packet
 	for n := range 3 {
 		for _, p := range once {

@@ -35,19 +35,19 @@ func descriptor() *algo.Descriptor {
 }
 
 const doc = `Keeps whole keys with counters in d arrays. A packet whose flow is there adds to its counter. One whose flow is not there
-looks at the smallest of d counters, and with probability 1/(that counter + 1) goes through the program a second time
-and takes that entry over. Large flows come again and again until they are in; small flows do not push them out.
+looks at the smallest of d counters, and with probability 1/(that counter + 1) passes the program a second time
+and takes that entry over. Large flows try again and again until they are in; small flows do not push them out.
 
 Every packet of a flow that has no entry adds one to its estimate on average, so what a flow sent before it was admitted is
 in its count, and a flow that keeps its entry is estimated without bias. Admission is luck: every entry notes with which
-value it was taken, which makes the 95 % interval of a row; what came since is exact ("counted"). A row of which less
-than half was counted says so ("may be half or less"). A flow that lost its entry starts again, and one that is not listed is
+value it was taken, which makes the 95 % interval of a row; what arrived since is exact ("counted"). A row of which less
+than half was counted is marked ("may be half or less"). A flow that lost its entry starts again, and one that is not listed is
 estimated as 0: with 95 % probability it had fewer packets than "unseen_below".
 
 Second passes cost time. With N packets and E entries there are sqrt(2 N E) of them at most, which is a small share where there is
 much traffic. precision.initial=auto begins with 1, which is best for the answer, and raises it for as long as there were more second
 passes a second than precision.passes. With precision.initial=100 they are below 1 % from the first packet on; the price is that
-a table which has room stays empty until flows have come 100 times, and that every flow that is listed has more than 100.
+a table which has room stays empty until flows have arrived 100 times, and that every flow that is listed has more than 100.
 
 precision.admission: exact needs a division; pow2 and 9/8 are what a switch can do, 9/8 is as good as exact; deterministic
 admits every n-th packet without chance, which somebody can exploit who knows it.

@@ -19,17 +19,17 @@ func values(t *testing.T, set map[string]string) algo.Values {
 // TestRefusals: what cannot be is refused with the value and what is allowed.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
-		set  map[string]string
-		env  algo.Env
-		says string
+		set      map[string]string
+		env      algo.Env
+		contains string
 	}{
 		{map[string]string{"ways": "3", "entries": "4096"}, algo.Env{}, "multiples of the 3 ways"},
 		{map[string]string{"ways": "3", "entries": "4098"}, algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}}, "power of two"},
 		{map[string]string{"delay": "10"}, algo.Env{}, "only a replay"},
 	} {
 		_, err := descriptor().New(values(t, c.set), c.env)
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%v: %v, want %q", c.set, err, c.contains)
 		}
 	}
 	if _, err := descriptor().P4(values(t, map[string]string{"family": "4", "ways": "4"})); err == nil || !strings.Contains(err.Error(), "set precision.ways=4: the P4 twin has 2") {

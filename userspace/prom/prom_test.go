@@ -21,7 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // gather registers the store in a pedantic registry, which checks that series are consistent and unique.
 func gather(t *testing.T, s *Store) map[string]*dto.MetricFamily {
@@ -370,12 +370,12 @@ func TestLimit(t *testing.T) {
 	s.Add(line("fridge", 400))
 	s.Add(line("lean", 400))
 	all := s.Series()
-	var told []int
+	var notices []int
 	for _, c := range []struct {
 		limit         int
 		rows, reports bool
 	}{{all, true, true}, {all - 3, false, true}, {all - 3, false, true}, {40, false, false}} {
-		s.Limit(c.limit, func(dropped int) { told = append(told, dropped) })
+		s.Limit(c.limit, func(dropped int) { notices = append(notices, dropped) })
 		families := gather(t, s)
 		rows, reports := families["xdpmon_lean_groups_p95_seconds"] != nil, families["xdpmon_lean_delay_seconds"] != nil
 		if rows != c.rows || reports != c.reports || families["xdpmon_lost_events_total"] == nil {
@@ -385,8 +385,8 @@ func TestLimit(t *testing.T) {
 			t.Errorf("limit %d: %d series, %g dropped, of %d", c.limit, n, dropped, all)
 		}
 	}
-	if len(told) != 1 {
-		t.Errorf("got %v", told)
+	if len(notices) != 1 {
+		t.Errorf("got %v", notices)
 	}
 }
 

@@ -153,10 +153,10 @@ const pagePast = `, <a href="history?from=1h">history</a> for windows of the las
 <code>algorithm</code>, <code>interface</code>, <code>newest</code>, <code>limit</code>)`
 
 // LookBack sets whether windows are stored and /history is served.
-func (s *Store) LookBack(kept bool) {
+func (s *Store) LookBack(stored bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past = kept
+	s.past = stored
 }
 
 // page shows the latest windows as the terminal would. It is rendered completely first, so that a slow client blocks

@@ -77,11 +77,11 @@ func TestHandlerPaths(t *testing.T) {
 func TestPageLooksBack(t *testing.T) {
 	s := NewStore(fixedClock)
 	h := Handler(s, log.New(io.Discard, "", 0))
-	for _, kept := range []bool{false, true, false} {
-		s.LookBack(kept)
+	for _, stored := range []bool{false, true, false} {
+		s.LookBack(stored)
 		page, _ := io.ReadAll(get(t, h, "/", "text/html").Body)
-		if got := strings.Contains(string(page), `href="history?`); got != kept {
-			t.Errorf("windows are stored: %t, the page points to them: %t\n%s", kept, got, page)
+		if got := strings.Contains(string(page), `href="history?`); got != stored {
+			t.Errorf("windows are stored: %t, the page points to them: %t\n%s", stored, got, page)
 		}
 	}
 }

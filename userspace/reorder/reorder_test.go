@@ -44,9 +44,9 @@ func TestBucketsAreDivided(t *testing.T) {
 
 func TestImpossibleParameters(t *testing.T) {
 	for _, c := range []struct {
-		set  map[string]string
-		env  algo.Setup
-		says string
+		set      map[string]string
+		env      algo.Setup
+		contains string
 	}{
 		{map[string]string{"method": "hybrid", "buckets": "8", "x": "0.1"}, algo.Setup{}, "raise reorder.buckets"},
 		{map[string]string{"ring": "5000"}, algo.Setup{}, "powers of two"},
@@ -57,8 +57,8 @@ func TestImpossibleParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newConfig(v, c.env); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: error %v, want one that contains %q", c.set, err, c.says)
+		if _, err := newConfig(v, c.env); err == nil || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%v: error %v, want one that contains %q", c.set, err, c.contains)
 		}
 	}
 }

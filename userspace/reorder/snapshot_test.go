@@ -11,8 +11,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// heard is a snapshot of records, all of which were reported, among as many packets.
-func heard(t *testing.T, packets uint64, records ...record) *snapshot.Snapshot {
+// reported is a snapshot of records, all of which were reported, among as many packets.
+func reported(t *testing.T, packets uint64, records ...record) *snapshot.Snapshot {
 	t.Helper()
 	s, _ := snapshottest.New(t, Name, nil)
 	c, f := make(snapshot.Words, bpf.ReorderReorderCounterREORDER_COUNTS), flows{}
@@ -34,7 +34,7 @@ var (
 
 // Without a kernel: reports become prefixes.
 func TestReportOfASnapshot(t *testing.T) {
-	s := heard(t, 100, one, again, other)
+	s := reported(t, 100, one, again, other)
 	r := snapshottest.Report(t, s)
 	rows := r.Body.Tables[0].Rows
 	if len(rows) != 2 || rows[0][0] != "10.0.0.0/24" || rows[0][1] != uint64(50) || rows[0][2] != uint64(4) || rows[0][6] != uint64(1) || rows[0][7] != uint64(2) {
@@ -48,14 +48,14 @@ func TestReportOfASnapshot(t *testing.T) {
 
 // Hosts that see different flows are one that sees them all.
 func TestMerged(t *testing.T) {
-	merged := snapshottest.Merge(t, heard(t, 60, one, again), heard(t, 40, other))
-	whole := heard(t, 100, one, again, other)
+	merged := snapshottest.Merge(t, reported(t, 60, one, again), reported(t, 40, other))
+	whole := reported(t, 100, one, again, other)
 	whole.Words[tornWords] = snapshot.Words{2}
 	if got, want := snapshottest.Text(t, snapshottest.Report(t, merged)), snapshottest.Text(t, snapshottest.Report(t, whole)); got != want {
 		t.Errorf("merged\n%s\nwant\n%s", got, want)
 	}
 	snapshottest.Stands(t, merged)
-	strange := heard(t, 1)
+	strange := reported(t, 1)
 	strange.Params["T"] = "1s"
 	if _, err := algo.Merge(merged, strange); !errors.Is(err, algo.ErrMerge) {
 		t.Errorf("another T: %v", err)
@@ -74,5 +74,5 @@ func TestEdges(t *testing.T) {
 			edges = append(edges, snapshottest.Edge{Name: flowWords, At: at, Good: []uint64{0, mostCounted}, Bad: []uint64{mostCounted + 1, math.MaxUint64}})
 		}
 	}
-	snapshottest.Edges(t, heard(t, 100, one, again, other), edges...)
+	snapshottest.Edges(t, reported(t, 100, one, again, other), edges...)
 }

@@ -44,7 +44,7 @@ func TestBriefGolden(t *testing.T) {
 	}
 }
 
-// In a pipe the findings of a round come before its windows, those that began with its last window, too; they are repeated while they go on. Where nothing is
+// In a pipe the findings of a round precede its windows, those that began with its last window, too; they are repeated while they are open. Where nothing is
 // found, that is stated; where nobody looks, not.
 func TestBriefRounds(t *testing.T) {
 	for _, looked := range []bool{true, false} {

@@ -24,7 +24,7 @@ type history struct {
 type historyRow struct {
 	name    string
 	columns []Column
-	went    [][]float64
+	past    [][]float64
 }
 
 // add appends a window.
@@ -38,16 +38,16 @@ func (h *history) add(b *Body) {
 		}
 		for _, row := range t.Rows {
 			name := t.rowName(row)
-			went := before[t.Name+"\x00"+name]
-			if went == nil {
-				went = make([][]float64, len(columns))
+			past := before[t.Name+"\x00"+name]
+			if past == nil {
+				past = make([][]float64, len(columns))
 			}
 			for i, place := range places {
-				went[i] = append(went[i], number(row[place]))
-				went[i] = went[i][max(0, len(went[i])-historyWindows):]
+				past[i] = append(past[i], number(row[place]))
+				past[i] = past[i][max(0, len(past[i])-historyWindows):]
 			}
-			h.rows[t.Name+"\x00"+name] = went
-			h.list = append(h.list, historyRow{name, columns, went})
+			h.rows[t.Name+"\x00"+name] = past
+			h.list = append(h.list, historyRow{name, columns, past})
 		}
 	}
 }
@@ -91,12 +91,12 @@ func (h *history) lines(style Style) []string {
 		}
 	}
 	for _, r := range h.list[:min(len(h.list), historyRows)] {
-		if len(r.went[0]) < 2 {
+		if len(r.past[0]) < 2 {
 			continue
 		}
 		most := 0.
-		for _, went := range r.went {
-			for _, x := range went {
+		for _, past := range r.past {
+			for _, x := range past {
 				if x > most && !math.IsInf(x, 0) {
 					most = x
 				}
@@ -104,7 +104,7 @@ func (h *history) lines(style Style) []string {
 		}
 		name := typeset.Printable(r.name)
 		for i, c := range r.columns {
-			g.Add(name, plainWords(c.Name, c.Unit), plot.Sparks(style.Unicode, r.went[i], most, max(fewest, style.width()-wide)), "of "+Human(most, c.Unit))
+			g.Add(name, plainWords(c.Name, c.Unit), plot.Sparks(style.Unicode, r.past[i], most, max(fewest, style.width()-wide)), "of "+Human(most, c.Unit))
 			name = ""
 		}
 	}

@@ -16,7 +16,7 @@ func slicesOf(rows ...[]any) Line {
 	}, Rows: rows}}}}
 }
 
-// A live table draws how columns went that ask for it, on one scale a row; a window without a number is blank, a row that is gone is forgotten, and
+// A live table draws the history of columns that ask for it, on one scale a row; a window without a number is blank, a row that is missing is forgotten, and
 // what is remembered is bounded.
 func TestHistory(t *testing.T) {
 	term := &fakeTerminal{width: 80, height: 40, now: time.Unix(1000, 0)}
@@ -45,8 +45,8 @@ func TestHistory(t *testing.T) {
 	for n := range 3 * historyWindows {
 		frame = show([]any{"c", float64(n), uint64(n), uint64(0)})
 	}
-	if h := s.went["shares\x00eth0"]; len(h.rows) != 1 || len(h.list[0].went[0]) != historyWindows {
-		t.Errorf("%d rows are remembered, %d windows", len(h.rows), len(h.list[0].went[0]))
+	if h := s.past["shares\x00eth0"]; len(h.rows) != 1 || len(h.list[0].past[0]) != historyWindows {
+		t.Errorf("%d rows are remembered, %d windows", len(h.rows), len(h.list[0].past[0]))
 	}
 	for line := range strings.SplitSeq(frame, "\r\n") {
 		if n := typeset.Length(strings.NewReplacer(beginFrame, "", endFrame, "", endLine, "").Replace(line)); n > 80 {

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
-// The key tells instances apart, the interface is one or none, and a guest is named with its kind if the name alone is ambiguous.
+// The key distinguishes instances, the interface is one or none, and a guest is named with its kind if the name alone is ambiguous.
 func TestIdentity(t *testing.T) {
 	for _, c := range []struct {
 		is         Identity

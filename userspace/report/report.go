@@ -63,7 +63,7 @@ const (
 	Bound
 )
 
-// Value is one number or text with its name. Nested JSON objects come from dots in Name ("delay_ns.p50").
+// Value is one number or text with its name. Dots in Name make nested JSON objects ("delay_ns.p50").
 type Value struct {
 	Name  string
 	Value any // int64, uint64, float64, string, bool

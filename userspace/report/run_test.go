@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Where programs are is said by the names of the hooks: to people in the head line, and to machines as they are. The start of transmission is
+// The names of the hooks state where programs are: to people in the head line, and to machines as they are. The start of transmission is
 // always the way out.
 func TestHooksAreNamed(t *testing.T) {
 	r := fixtureRun()

@@ -42,7 +42,7 @@ type Screen struct {
 	window   time.Time // when the running window began
 	order    []string
 	latest   map[string]Line
-	went     map[string]*history
+	past     map[string]*history
 	recent   map[string]recent
 	notices  []timedNotice
 	findings []Finding // active ones
@@ -58,7 +58,7 @@ func NewScreen(opt ScreenOptions) *Screen {
 	if opt.Every == 0 {
 		opt.Every = 250 * time.Millisecond
 	}
-	return &Screen{opt: opt, latest: map[string]Line{}, went: map[string]*history{}, recent: map[string]recent{}, stop: make(chan struct{})}
+	return &Screen{opt: opt, latest: map[string]Line{}, past: map[string]*history{}, recent: map[string]recent{}, stop: make(chan struct{})}
 }
 
 // Start opens the alternate screen and begins to redraw.
@@ -97,11 +97,11 @@ func (s *Screen) Line(l Line) error {
 	key := l.Algorithm + "\x00" + l.Key()
 	if _, ok := s.latest[key]; !ok {
 		s.order = append(s.order, key)
-		s.went[key], s.recent[key] = &history{}, recent{}
+		s.past[key], s.recent[key] = &history{}, recent{}
 	}
 	s.latest[key] = l
 	s.window = s.opt.Now()
-	s.went[key].add(&l.Report)
+	s.past[key].add(&l.Report)
 	s.recent[key].add(&l.Report, s.window)
 	s.draw()
 	return s.err
@@ -224,7 +224,7 @@ func (s *Screen) blocks(style Style) []string {
 	for _, key := range s.order {
 		lines = append(lines, style.spaced(Text(s.line(key), s.run, style))...)
 		if style.dense == airy {
-			lines = append(lines, s.went[key].lines(style)...)
+			lines = append(lines, s.past[key].lines(style)...)
 		}
 	}
 	if len(s.order) == 0 {

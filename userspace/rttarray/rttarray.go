@@ -35,7 +35,7 @@ func descriptor() *algo.Descriptor {
 	}
 }
 
-const doc = `What one would build first, and what the fridge is compared with. Slow responses find their request gone more often
+const doc = `What one would build first, and what the fridge is compared with. Slow responses find their request overwritten more often
 than fast ones, and no correction is applied: percentiles are too small.
 
 overwrite: a request overwrites what is in its slot. expiry: it is only put where a slot is empty or holds a request older

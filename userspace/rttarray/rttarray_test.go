@@ -28,8 +28,8 @@ func values(t *testing.T, set map[string]string) algo.Values {
 
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
-		set  map[string]string
-		says string
+		set      map[string]string
+		contains string
 	}{
 		{map[string]string{"entries": "1000"}, "powers of two"},
 		{map[string]string{"entries": "4", "stages": "4"}, "2 entries each"},
@@ -37,8 +37,8 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"expiry": "1h"}, "274s"},
 	} {
 		_, err := newConfig(values(t, c.set), algo.Setup{})
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, want something about %q", c.set, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.contains) {
+			t.Errorf("%v: %v, want something about %q", c.set, err, c.contains)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func orOne(stages string) string {
 }
 
 // TestBias: what the baselines are for. 8 ms are 8000 requests, with 1024 entries most of the slow responses find their
-// request gone: the median comes out at a fraction. The cascade corrects and does not have the bias in its count.
+// request overwritten: the median is a fraction. The cascade corrects and does not have the bias in its count.
 func TestBias(t *testing.T) {
 	for _, set := range all {
 		set["entries"] = "1024"

@@ -65,13 +65,13 @@ func TestRefused(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"nothing":        {nil, ErrFormat},
-		"other magic":    {change(func(b []byte) []byte { b[0]++; return b }), ErrFormat},
-		"other version":  {change(func(b []byte) []byte { b[len(magic)]++; return b }), ErrVersion},
-		"cut off":        {good[:len(good)-1], ErrDamaged},
-		"head only":      {good[:headLength], ErrDamaged},
-		"behind its end": {append(bytes.Clone(good), 0), ErrDamaged},
-		"a bit":          {change(func(b []byte) []byte { b[len(b)-3] ^= 4; return b }), ErrDamaged},
+		"nothing":       {nil, ErrFormat},
+		"other magic":   {change(func(b []byte) []byte { b[0]++; return b }), ErrFormat},
+		"other version": {change(func(b []byte) []byte { b[len(magic)]++; return b }), ErrVersion},
+		"cut off":       {good[:len(good)-1], ErrDamaged},
+		"head only":     {good[:headLength], ErrDamaged},
+		"after its end": {append(bytes.Clone(good), 0), ErrDamaged},
+		"a bit":         {change(func(b []byte) []byte { b[len(b)-3] ^= 4; return b }), ErrDamaged},
 		"absurd size": {change(func(b []byte) []byte {
 			binary.LittleEndian.PutUint32(b[len(magic)+4:], math.MaxUint32)
 			return b
@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 		"other size":         {change(func(b []byte) []byte { b[len(magic)+4]++; return b }), ErrDamaged},
 		"swells":             {frame(t, make([]byte, 1<<20), 100), ErrDamaged},
 		"no CBOR":            {framed([]byte{0xff, 0xff}), ErrDamaged},
-		"behind the CBOR":    {framed(append(plainOf(t, example()), 0)), ErrDamaged},
+		"after the CBOR":     {framed(append(plainOf(t, example()), 0)), ErrDamaged},
 		"an unknown field":   {framed(mustCBOR(t, map[string]any{"else": 1})), ErrDamaged},
 		"half a word":        {framed(mustCBOR(t, map[string]any{"parts": 1, "words": map[string]any{"a": Words{1}[:0:0], "b": []byte{1}}})), ErrDamaged},
 		"no parts":           {framed(mustCBOR(t, map[string]any{"algorithm": "test"})), ErrDamaged},

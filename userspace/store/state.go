@@ -47,14 +47,14 @@ func (s *Store) SetState(kind string, values map[string][]byte) error {
 }
 
 func replace(b *bolt.Bucket, values map[string][]byte) error {
-	var gone [][]byte
+	var absent [][]byte
 	err := b.ForEach(func(k, _ []byte) error {
 		if _, there := values[string(k)]; !there {
-			gone = append(gone, bytes.Clone(k))
+			absent = append(absent, bytes.Clone(k))
 		}
 		return nil
 	})
-	for _, k := range gone {
+	for _, k := range absent {
 		err = errors.Join(err, b.Delete(k))
 	}
 	for name, v := range values {

@@ -381,7 +381,7 @@ func unpack(k, v []byte) (Record, error) {
 // readers are reused: each needs about 40 kB, and a query of a week reads hundreds of records.
 var readers = sync.Pool{New: func() any { return &gzip.Reader{} }}
 
-// inflate decompresses a line. gzip ends with the length, which is trusted as far as a hint of what to allocate goes.
+// inflate decompresses a line. gzip ends with the length, which is used only as a hint of what to allocate.
 func inflate(packed []byte) ([]byte, error) {
 	z := readers.Get().(*gzip.Reader)
 	defer readers.Put(z)

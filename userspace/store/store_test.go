@@ -240,10 +240,10 @@ func TestDamage(t *testing.T) {
 		if err := os.WriteFile(path, damage(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		said := ""
-		again := open1(t, path, Options{Notice: func(f string, a ...any) { said += fmt.Sprintf(f, a...) }})
-		if err := again.Append(record(1, "a", "i")); err != nil || !strings.Contains(said, "unreadable") {
-			t.Errorf("after the damage: %v; logged %q", err, said)
+		noticed := ""
+		again := open1(t, path, Options{Notice: func(f string, a ...any) { noticed += fmt.Sprintf(f, a...) }})
+		if err := again.Append(record(1, "a", "i")); err != nil || !strings.Contains(noticed, "unreadable") {
+			t.Errorf("after the damage: %v; logged %q", err, noticed)
 		}
 		again.Close()
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/ahab"
 )
 
-// figures of the dissertation with real packets: 6.8 with datagrams, 6.9, 6.10 and 6.13 with TCP. Each says what it found.
+// figures of the dissertation with real packets: 6.8 with datagrams, 6.9, 6.10 and 6.13 with TCP. Each prints what it found.
 func figures(dir string) error {
 	for _, f := range []struct {
 		name string
@@ -132,7 +132,7 @@ func receiver(conn net.PacketConn, mu *sync.Mutex, list *[]stamped) {
 	}
 }
 
-// leaving is figure 6.8: the second of two users of 100 Mbit/s leaves a slice of 100, and comes again.
+// leaving is figure 6.8: the second of two users of 100 Mbit/s leaves a slice of 100, and returns.
 func leaving(dir string) error {
 	const capacity, rate, rounds, phase = 100e6, 100e6, 20, 300 * time.Millisecond
 	network, err := netns.New(netns.Options{SingleSegments: true})
@@ -170,9 +170,9 @@ func leaving(dir string) error {
 	wait.Go(func() { limit, failed = limits(stop, capacity) })
 	users[0].on.Store(true)
 	time.Sleep(phase)
-	var left, came []time.Time
+	var left, joined []time.Time
 	for range rounds {
-		came = append(came, time.Now())
+		joined = append(joined, time.Now())
 		users[1].on.Store(true)
 		time.Sleep(phase)
 		users[1].on.Store(false)
@@ -186,8 +186,8 @@ func leaving(dir string) error {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	leaves, joins := until(limit, left, capacity/1e6, phase), until(limit, came, capacity/2e6, phase)
-	log.Printf("figure 6.8: the limit is within a tenth of fair after a user left in %s, after one came in %s", spread(leaves), spread(joins))
+	leaves, joins := until(limit, left, capacity/1e6, phase), until(limit, joined, capacity/2e6, phase)
+	log.Printf("figure 6.8: the limit is within a tenth of fair after a user left in %s, after one joined in %s", spread(leaves), spread(joins))
 	at := left[slices.Index(leaves, middle(leaves))]
 	panel := figure.Panel{X: figure.Axis{Label: "ms after the second user left"}, Y: figure.Axis{Label: "Mbit/s", Max: 130}, Legend: figure.BottomRight}
 	for n := range got {
@@ -371,7 +371,7 @@ func sharing(dir string) error {
 		what string
 		at   float64
 		fair float64
-	}{{"two users come to slice two", 5, .5}, {"they leave", 20, 1}} {
+	}{{"two users join slice two", 5, .5}, {"they leave", 20, 1}} {
 		log.Printf("figure 6.13: %s: slice one is within 15 %% of its share for 300 ms after %.1f s", c.what, steady(panel.Series[0], c.at, c.fair*100*headers))
 	}
 	_, err = (&figure.Figure{Panels: []figure.Panel{panel}}).Save(dir, "ahab-live-slices.svg", "")

@@ -39,7 +39,7 @@ type run struct {
 	gso        bool
 }
 
-// result is what came of it.
+// result is what was measured.
 type result struct {
 	use       float64 // of the capacity, without headers
 	deviation float64 // mean |goodput - fair| / fair over seconds and flows; fair is a share of what passed
@@ -54,7 +54,7 @@ var (
 	only    = flag.String("only", "", "measure only rows that contain this")
 	out     = flag.String("out", "", "put the rows into the table of this document, which keeps its other rows and its text")
 	drawn   = flag.String("figures", "", "draw figures 6.8, 6.9, 6.10 and 6.13 into this folder instead; -only takes one of them")
-	loud    = flag.Bool("v", false, "say each second what each flow got, its window, round trip and retransmissions")
+	loud    = flag.Bool("v", false, "print each second what each flow got, its window, round trip and retransmissions")
 )
 
 func main() {
@@ -98,7 +98,7 @@ func rows() (list []run) {
 }
 
 func all() error {
-	if *out != "" { // before hours are spent on what cannot be kept
+	if *out != "" { // before hours are spent on what cannot be stored
 		if _, err := eval.ReadSection(*out, section); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ type trace struct {
 	report []window
 }
 
-// window is what a line of xdpmon says.
+// window is a line of xdpmon.
 type window struct {
 	Report map[string]json.RawMessage `json:"report"`
 }

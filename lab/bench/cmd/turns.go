@@ -74,7 +74,7 @@ func (c *compared) turn(binary, dir string, args []string, into map[[2]string][]
 }
 
 // write shows what both builds know; the first subject is what the others are over. Where a neighbour disturbs half of the turns, the
-// least says more than the median: what the fastest turn took over what the mutator took in its fastest.
+// least shows more than the median: what the fastest turn took over what the mutator took in its fastest.
 func (c *compared) write(w io.Writer, turns int) error {
 	var b strings.Builder
 	c.table(&b, fmt.Sprintf("medians of %d turns", turns), median)

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// TestSections: what is small of the study runs, and weights are kept.
+// TestSections: what is small of the study runs, and weights are respected.
 func TestSections(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, s := range eval.Studies() {

@@ -222,7 +222,7 @@ func (s *stream) run(ctx context.Context, out []standingAt, runs int, make func(
 	})
 }
 
-// stop is the exact count when a counter says more than the threshold.
+// stop is the exact count when a counter is above the threshold.
 func (s *stream) stop(c counter, salt uint64) (count int, stopped bool) {
 	words := 0.0
 	for i, flow := range s.flows {

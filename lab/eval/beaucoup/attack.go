@@ -97,7 +97,7 @@ func (a *attacks) begin() {
 	a.began = append(a.began, a.now)
 }
 
-// fill in a packet: ports go through all their values before one comes again.
+// fill in a packet: ports take all their values before one repeats.
 func (a *attacks) fill(p *packet.Packet) {
 	c := a.one(a.at)
 	*p = a.key

@@ -43,7 +43,7 @@ func distinct(c counter, n, times int, salt uint64) {
 	}
 }
 
-// The other algorithms are what they are said to be: without sampling they count within what is known of them.
+// The other algorithms are what their papers define: without sampling they count within what is known of them.
 func TestCounters(t *testing.T) {
 	const n, runs = 1000, 200
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// Each layer of UnivMon makes its share of the accesses, or as many as its items come with.
+// Each layer of UnivMon makes its share of the accesses, or as many as its items make.
 func TestUnivMonAccesses(t *testing.T) {
 	for _, target := range []float64{1, .1, .01} {
 		u := newUnivMon(target, rand.New(rand.NewPCG(1, 1)), false)
@@ -102,7 +102,7 @@ func TestOwnFields(t *testing.T) {
 	}
 }
 
-// A few seeds of the first study, through the bytecode, land where theory says.
+// A few seeds of the first study, through the bytecode, land where theory predicts.
 func TestCollectors(t *testing.T) {
 	testutil.NeedRoot(t)
 	batch := trials[0][:2]

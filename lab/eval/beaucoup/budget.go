@@ -188,7 +188,7 @@ var (
 	errorAxis = figure.Axis{Label: "error", Base: 2, Format: percent}
 )
 
-// perQuery lists what one limit comes to.
+// perQuery lists the result of one limit.
 func perQuery(p *eval.Page, program *compile.Program, standing []standing, limit float64) {
 	t := &figure.Table{Columns: []string{fmt.Sprintf("query, %g accesses a packet", limit), "threshold", "m, n, 1/p", "error", "+-", "alone, theory", "ratio", "bias", "+-", "own fields", "not found"}}
 	for q, s := range standing {

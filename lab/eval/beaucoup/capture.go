@@ -27,7 +27,7 @@ import (
 // ordinaryTraffic is the capture that stands for it: 742 captures of test suites on top of each other.
 const ordinaryTraffic = "composite_120s.pcap"
 
-// openCapture opens it; as in tests, XDPMON_TRACES says where it is.
+// openCapture opens it; as in tests, XDPMON_TRACES is its folder.
 func openCapture() (capture.Source, error) {
 	dir := os.Getenv("XDPMON_TRACES")
 	if dir == "" {
@@ -135,7 +135,7 @@ func aliveOf(ctx context.Context, configs []bytecode.Config, seconds int) ([]flo
 	return mean, nil
 }
 
-// verified is what the oracle says of one query's alerts.
+// verified is what the oracle has of one query's alerts.
 type verified struct {
 	keys, alerts, unconfirmed, abs, signed float64
 }

@@ -148,7 +148,7 @@ func (f *fresh) replay(ctx context.Context, batch []trial, seed uint64) ([]repor
 // seed number n of hashes.
 func seed(n int) uint64 { return (uint64(n) + 1) * 0x9e3779b97f4a7c15 }
 
-// compile says which collector the trial's limits lead to.
+// compile returns the collector that the trial's limits lead to.
 func (t trial) compile() (compile.Collector, error) {
 	queries, err := compile.ParseQueries(t.query(int64(time.Second)))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// counter counts distinct attributes of a stream, of one key. add tells it the hash of a packet's attribute; estimate is what it
-// says then; accesses are the words of memory that it has read and written in place, or written.
+// counter counts distinct attributes of a stream, of one key. add gives it the hash of a packet's attribute; estimate is its
+// answer then; accesses are the words of memory that it has read and written in place, or written.
 type counter interface {
 	add(hash uint64)
 	estimate() float64
@@ -230,7 +230,7 @@ type item struct {
 	value float64
 }
 
-// offer an item: in says that it is there now and was not, replaced that out had to go for it.
+// offer an item: in: it is there now and was not; replaced: out was removed for it.
 func (h *largest) offer(hash uint64, value float64) (in bool, out uint64, replaced bool) {
 	if i, ok := h.at[hash]; ok {
 		h.list[i].value = value

@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// cells are what the intervals of alerts are judged on: keys that go on growing, and ordinary traffic, in which most keys have far less
+// cells are what the intervals of alerts are judged on: keys that keep growing, and ordinary traffic, in which most keys have far less
 // than a threshold.
 func cells(*eval.Page) []coverage.Cell {
 	dir := os.Getenv("XDPMON_TRACES")
@@ -38,7 +38,7 @@ func cells(*eval.Page) []coverage.Cell {
 	return list
 }
 
-// scanners are sources of which each packet goes to another destination and port.
+// scanners are sources of which each packet has another destination and port.
 type scanners struct{ keys, each, sent int }
 
 // Next implements traffic.Model.

@@ -31,7 +31,7 @@ func byVLAN(window time.Duration) string {
 type verdict struct {
 	query           compile.Compiled
 	theory          *law    // alone
-	expected        float64 // draws behind ties, by the compiler
+	expected        float64 // draws after ties, by the compiler
 	together, alone tally
 	missing         int
 }

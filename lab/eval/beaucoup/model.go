@@ -12,7 +12,7 @@ import (
 const gap = 2000
 
 // fresh is packets of keys in turn, each with fields that none of the key's packets had before: a draw for every attribute.
-// The key is the VLAN, from 1. After each packets of every key all begin anew, in a window of the session.
+// The key is the VLAN, from 1. After each packets of every key all restart, in a window of the session.
 type fresh struct {
 	keys, each, windows int
 	sent                int

@@ -44,7 +44,7 @@ func (l *law) err(threshold float64) (sum float64) {
 	return sum / threshold
 }
 
-// spread is the standard deviation of |draws - threshold| / threshold: what one collector tells about the mean.
+// spread is the standard deviation of |draws - threshold| / threshold: what one collector shows of the mean.
 func (l *law) spread(threshold float64) float64 {
 	square := 0.0
 	for draws, chance := range l.chance {

@@ -22,13 +22,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// lasts is how long a window is; talks how often hosts and coordinator speak in it, as agents do.
+// lasts is how long a window is; talks how often hosts and coordinator exchange messages in it, as agents do.
 const (
 	lasts = 2 * time.Second
 	talks = 20
 )
 
-// pass is what the data planes and the coordinator said of one window.
+// pass is what the data planes and the coordinator reported of one window.
 type pass struct {
 	flows    []believe
 	bytes    float64
@@ -185,7 +185,7 @@ func (w *window) judge(r algo.Result, hosts []*snapshot.Snapshot, threshold floa
 	return p, nil
 }
 
-// estimateAt is where the estimate stands in a row, behind the flow's five numbers.
+// estimateAt is where the estimate stands in a row, after the flow's five numbers.
 const estimateAt = 5
 
 // flowOf a row, as frames has made it.

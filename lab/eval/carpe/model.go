@@ -11,7 +11,7 @@ import (
 type network struct {
 	switches int
 	affinity float64
-	spread   bool // what does not come to the preferred switch comes to all others, and not to one alternate
+	spread   bool // what does not pass the preferred switch passes all others, and not to one alternate
 	even     bool // nobody prefers anything
 	flows    int
 	packets  float64
@@ -152,7 +152,7 @@ func varint(n float64) float64 {
 	return bytes
 }
 
-// run a method on a window. observers are what a switch was told of a group.
+// run a method on a window. observers are what a switch has received of a group.
 func (m method) run(w *window, threshold float64, told func(group int32) int, seed uint64) *outcome {
 	rng := rand.New(rand.NewPCG(seed, 0xca))
 	o := &outcome{believed: make([]float64, len(w.size)), counted: float64(len(w.parts)), observed: make([]bool, w.groups*w.switches)}

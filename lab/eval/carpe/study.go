@@ -47,7 +47,7 @@ func windows(p *eval.Page, n network) (all []*window) {
 	return all
 }
 
-// told is what observers of a group are told: how many they are, rounded down to a power of two.
+// told is what observers of a group receive: how many they are, rounded down to a power of two.
 func (n network) told(w *window) func(int32) int {
 	hosts := map[int32]map[int32]bool{}
 	for _, p := range w.parts {

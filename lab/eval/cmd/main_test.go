@@ -44,7 +44,7 @@ func registers(t *testing.T, dir string) bool {
 	return false
 }
 
-// A run keeps the sections that it does not measure, and nothing else: text that somebody wrote around them would be gone.
+// A run keeps the sections that it does not measure, and nothing else: text that somebody wrote around them would be lost.
 func TestDocumentsAreTheStudies(t *testing.T) {
 	for _, s := range eval.Studies() {
 		path := filepath.Join("../../../docs/eval", s.Name+".md")

@@ -210,7 +210,7 @@ func exact(list []*conquest.Stream, reading string, b int, alpha float64) (sum c
 	return sum
 }
 
-// errors of sizes: a snapshot of 16,384 columns has no collisions to speak of, so that what is left is rounding.
+// errors of sizes: a snapshot of 16,384 columns has hardly any collisions, so that what is left is rounding.
 func errors(ctx context.Context, p *eval.Page) error {
 	list, err := streams(p)
 	if err != nil {

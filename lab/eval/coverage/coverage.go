@@ -68,7 +68,7 @@ func Run(ctx context.Context, cells []Cell, first uint64, n int, pieces string) 
 	return s, err
 }
 
-// run is n seeds: what each configuration said, in all windows.
+// run is n seeds: what each configuration reported, in all windows.
 func (c Cell) run(ctx context.Context, first uint64, n int, proven bool, said func(config int, list []outcome.Outcome)) error {
 	list := make([]bytecode.Config, len(c.Configs))
 	for i, one := range c.Configs {

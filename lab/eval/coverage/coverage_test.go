@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// body of an estimate x of a truth of 1000 with standard error 10, whose interval is told for an error of se.
+// body of an estimate x of a truth of 1000 with standard error 10, whose interval is for an error of se.
 func body(x, se float64) report.Body {
 	return report.Body{
 		Values: []report.Value{{Name: "n", Value: x, Low: x - report.Normal95*se, High: x + report.Normal95*se}},
@@ -36,7 +36,7 @@ func many(told float64) *Study {
 	return s
 }
 
-// An honest interval comes out at 95 %, one that is half as wide at 67 %: every kind of enclosure by itself.
+// An honest interval has 95 %, one that is half as wide at 67 %: every kind of enclosure by itself.
 func TestShares(t *testing.T) {
 	for told, want := range map[float64]float64{10: .95, 5: .673} {
 		s := many(told)
@@ -73,7 +73,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// What too few seeds leave open is not called met, and why it is open is said.
+// What too few seeds leave open is not called met, and why it is open is stated.
 func TestBarsThatNobodyCanJudge(t *testing.T) {
 	said := func(seeds int) string {
 		s, draw := newStudy(), rand.New(rand.NewPCG(1, 2))

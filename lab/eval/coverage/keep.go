@@ -14,15 +14,15 @@ import (
 	"github.com/xdpmon/xdpmon/tests/outcome"
 )
 
-// piece is what the configurations of a cell said with some seeds.
+// piece is what the configurations of a cell reported with some seeds.
 type piece struct {
 	Configs  []int
 	Outcomes [][]outcome.Outcome
 }
 
-// kept are the pieces of an interrupted study, a file each, so that its next run goes on. What another build said is not taken.
+// kept are the pieces of an interrupted study, a file each, so that its next run continues. What another build reported is not taken.
 type kept struct {
-	dir   string // "": none are kept
+	dir   string // "": none are stored
 	build func() ([]byte, error)
 }
 
@@ -57,7 +57,7 @@ func (k kept) path(c Cell, first uint64, n int) (string, error) {
 	return filepath.Join(k.dir, fmt.Sprintf("%x", h.Sum(nil)[:12])), nil
 }
 
-// run takes what was kept, else what the cell says now.
+// run takes what was stored, else what the cell reports now.
 func (k kept) run(c Cell, first uint64, n int, said func(config int, list []outcome.Outcome), run func(said func(int, []outcome.Outcome)) error) error {
 	if k.dir == "" {
 		return run(said)
@@ -105,7 +105,7 @@ func (p piece) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("keep piece: %w", err)
 	}
-	defer os.Remove(f.Name()) // gone when it was renamed
+	defer os.Remove(f.Name()) // absent when it was renamed
 	err = errors.Join(gob.NewEncoder(f).Encode(p), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)

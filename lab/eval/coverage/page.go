@@ -113,7 +113,7 @@ func (s *Study) bars(p *eval.Page, name string) {
 
 func percent(share float64) string { return figure.Percent(share) }
 
-// judge compares what was measured; nothing was where it is no number, and why is said.
+// judge compares what was measured; nothing was where it is no number, and why is stated.
 func judge(p *eval.Page, what, demanded string, measured float64, text func(float64) string, met bool, why string) {
 	if math.IsNaN(measured) {
 		p.Unjudged(what, demanded, why)

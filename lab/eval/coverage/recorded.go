@@ -19,7 +19,7 @@ type Part struct {
 	Open func(seed uint64) (capture.Source, error)
 }
 
-// Parts are what is judged of the captures in a folder. The large one is cut: 300 seeds of a part say more about an interval than a
+// Parts are what is judged of the captures in a folder. The large one is cut: 300 seeds of a part show more of an interval than a
 // few of the whole.
 func Parts(folder string) []Part {
 	of := func(name, file string, skip, most int) Part {
@@ -32,7 +32,7 @@ func Parts(folder string) []Part {
 	}
 }
 
-// Captured opens a part of a capture: at most so many packets behind those that are skipped. The file is read once for all
+// Captured opens a part of a capture: at most so many packets after those that are skipped. The file is read once for all
 // seeds, which differ in hashes and coins alone.
 func Captured(path string, skip, most int) func(seed uint64) (capture.Source, error) {
 	read := sync.OnceValues(func() ([]packet.Frame, error) { return record(path, skip, most) })

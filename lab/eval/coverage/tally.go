@@ -12,7 +12,7 @@ import (
 // Place is where an estimate was made.
 type Place struct{ Algorithm, Cell, Config, Quantity string }
 
-// Study is what all seeds said.
+// Study is the results of all seeds.
 type Study struct{ tallies map[Place]*Tally }
 
 // Tally of one quantity in one cell.
@@ -21,7 +21,7 @@ type Tally struct {
 	Bounds, BoundsHold       int
 	Exact                    int // no enclosure, and none needed
 	Bare                     int // an estimate off the truth without an enclosure
-	BareMany                 int // of those, with 30 samples or more, or where samples are not told
+	BareMany                 int // of those, with 30 samples or more, or where samples are not reported
 	Unjudged                 int // the truth does not name it
 	widths                   []float64
 	errors                   []float64

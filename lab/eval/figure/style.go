@@ -19,7 +19,7 @@ type Style struct {
 
 var faint = color.Gray{Y: 215}
 
-// palette of Okabe and Ito (2008), which people with any kind of colour vision tell apart.
+// palette of Okabe and Ito (2008), which people with any kind of colour vision distinguish.
 var palette = []color.Color{
 	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255},
 	color.RGBA{204, 121, 167, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{60, 60, 60, 255},

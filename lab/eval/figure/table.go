@@ -66,7 +66,7 @@ func Power(x float64) string {
 	return strconv.FormatFloat(math.Abs(x)*sign(x), 'g', 6, 64)
 }
 
-// sign of a number; of a negative zero 1, so that no mark says -0.
+// sign of a number; of a negative zero 1, so that no mark is -0.
 func sign(x float64) float64 {
 	if x < 0 {
 		return -1

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// bursts is traffic whose rate jumps: for a tenth of every 100 ms requests come eight times as fast, and what is asked
+// bursts is traffic whose rate jumps: for a tenth of every 100 ms requests arrive eight times as fast, and what is asked
 // during a burst takes four times as long, as it does when a queue fills. Half a million requests a second on average,
 // 40 % of them answered, delays log-uniform over eight octaves.
 type bursts struct {

@@ -54,7 +54,7 @@ func (s *memoryStudy) points(errors []float64) []figure.Point {
 	return list
 }
 
-// table of errors; withSettings also says which setting a family had.
+// table of errors; withSettings also has which setting a family had.
 func (s *memoryStudy) table(of func(*outcome) errs, withSettings string) *figure.Table {
 	t := &figure.Table{Columns: []string{"entries"}}
 	for _, f := range s.families {
@@ -190,7 +190,7 @@ func (s *memoryStudy) saving(family, i, kind int, rival []int) factor {
 	return f
 }
 
-// interpolate finds the memory at which errors by size first come down to one that is wanted, between two sizes by a
+// interpolate finds the memory at which errors by size first fall to one that is wanted, between two sizes by a
 // straight line in the logarithms. An error that is never reached gives the largest size as a bound.
 func (s *memoryStudy) interpolate(errors []float64, want float64) factor {
 	for k, e := range errors {

@@ -76,7 +76,7 @@ func (m *measured) sweepPanel(title string) figure.Panel {
 	return panel
 }
 
-// sweepText says which p was best and what its neighbours cost.
+// sweepText states which p was best and what its neighbours cost.
 func (m *measured) sweepText(p *eval.Page, longest time.Duration) {
 	t := &figure.Table{Columns: append(append([]string{"p"}, errorNames[:]...), "maximum, combined", "samples")}
 	best := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// tableLayouts are the fridges whose two corrections are compared; they come in pairs: exact, table.
+// tableLayouts are the fridges whose two corrections are compared; they are in pairs: exact, table.
 var tableLayouts = []string{"4096@1/32", "4096@1/4", "16384@1/4", "65536@1/2", "65536@1", "2048@1/16,2048@1/256"}
 
 func tableConfigs(layouts []string) []bytecode.Config {

@@ -58,7 +58,7 @@ func kilobytes(n int) string { return fmt.Sprintf("%d KB", n/1000) }
 
 func bytes(n float64) string { return fmt.Sprintf("%.0f bytes", n) }
 
-// describe says what the truth is like.
+// describe states what the truth is like.
 func describe(p *eval.Page, t *truth) {
 	table := &figure.Table{Columns: []string{"truth of seed 1", "flows that have any", "sum", "rank 1", "10", "50", "100", "200"}}
 	for _, s := range statistics {
@@ -84,7 +84,7 @@ func describe(p *eval.Page, t *truth) {
 	p.Table(table)
 }
 
-// at is the value of a rank from 1; 0 behind the last.
+// at is the value of a rank from 1; 0 after the last.
 func (r *ranking) at(rank int) float64 {
 	if rank > len(r.values) {
 		return 0

@@ -37,7 +37,7 @@ func traceFolder() string {
 	return folder
 }
 
-// found is what a list says of the flows that may not be missing.
+// found is what a list has of the flows that may not be missing.
 type found struct {
 	flows    int     // with enough events
 	named    int     // ... that are in the list
@@ -159,7 +159,7 @@ func count(file string) (map[string]exact.Tally, error) {
 // checked are the memories of a capture: the one of the bar, and one in which no segment's record is overwritten before its ACK.
 var checked = []int{base, 16 * base}
 
-// replayed is what the bytecode says of a capture with one hash seed: by memory, then by statistic. All defaults, but no end to
+// replayed is what the bytecode reports of a capture with one hash seed: by memory, then by statistic. All defaults, but no end to
 // the list.
 func replayed(ctx context.Context, file string, seed uint64, tallies map[string]exact.Tally) (all [][]found, err error) {
 	sources, err := capture.OpenAll([]string{file}, nil)

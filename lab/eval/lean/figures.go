@@ -30,7 +30,7 @@ var axes = map[string]struct {
 	"retrans": {"retransmissions, %", func(s severity) float64 { return 100 * s.again }},
 }
 
-// figureOf says where the paper has it: by severity, by memory.
+// figureOf is where the paper has it: by severity, by memory.
 var figureOf = map[string][2]string{"latency": {"6 a", "6 b"}, "loss": {"6 c", "6 d"}, "ooo": {"7 a", "7 b"}, "retrans": {"7 c", "7 d"}}
 
 // studySeeds of a figure's point.

@@ -63,7 +63,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// On a real capture every flow with ten events or more is named in 40 KB. The order is right as far as the clock's ticks can tell,
+// On a real capture every flow with ten events or more is named in 40 KB. The order is right as far as the clock's ticks can show,
 // where no record of a segment that waits for its ACK is overwritten: one large delay that is missing would move its flow, so the
 // order of latency is asked for with more memory.
 func TestCaptures(t *testing.T) {

@@ -27,7 +27,7 @@ var paperForms = map[string]map[string]string{
 	"retrans": {"retrans": "distinct"},
 }
 
-// formNames say what the two forms are.
+// formNames are the names of the two forms.
 var formNames = map[string][2]string{
 	"latency": {"matched", "signed (Algorithm 1)"},
 	"loss":    {"gaps", "walk (Algorithm 2)"},
@@ -83,7 +83,7 @@ func model(p *eval.Page, s severity, seed uint64) traffic.LeanOptions {
 	return o
 }
 
-// warn says what a quick run is not.
+// warn states what a quick run is not.
 func warn(p *eval.Page) {
 	if p.Quick {
 		p.Text("A quick run, one fourteenth of the traffic: 500,000 packets of 26,000 connections. It shows forms, not figures.")

@@ -59,7 +59,7 @@ func number(l report.Line, name string) (float64, bool) {
 	return 0, false
 }
 
-// spread is what runs with different seeds come to.
+// spread is what runs with different seeds result in.
 type spread struct{ mean, median, low, high float64 }
 
 func spreadOf(values []float64) spread {

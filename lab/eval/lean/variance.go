@@ -36,7 +36,7 @@ type left struct {
 type idClass int
 
 const (
-	counting idClass = iota // or random: with few packets nobody can tell
+	counting idClass = iota // or random: with few packets the two look alike
 	constant
 	absent
 	idClasses
@@ -117,7 +117,7 @@ func step(key heavy.Key, id uint16) float64 {
 	return -sign
 }
 
-// expect ranks all flows by what their cells would say, with normal noise of the calculated deviation, and returns the
+// expect ranks all flows by what their cells would show, with normal noise of the calculated deviation, and returns the
 // recall of the true list: what a form can reach at best, when every flow is a candidate.
 func expect(list []left, statistic string, of func(*left) float64, deviation float64) float64 {
 	type estimate struct{ truth, says float64 }
@@ -283,7 +283,7 @@ unseen, for they are no elephants.`, elephants,
 		figure.Percent(distinctRecall(list, hyperLogLog)), figure.Percent(distinctRecall(list, 0)))
 }
 
-// atMost writes a deviation; one above the size itself says that nothing is known.
+// atMost writes a deviation; one above the size itself means that nothing is known.
 func atMost(n, deviation float64) string {
 	if deviation > n {
 		return fmt.Sprintf("above %.0f", n)

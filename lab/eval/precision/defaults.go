@@ -20,7 +20,7 @@ const behind = .02
 var (
 	everySize = []int{128, 256, 512, 1024, 2048, 4096}
 
-	// Cut models: many seeds of a part say more about a difference of .02 than a few of the whole.
+	// Cut models: many seeds of a part show more of a difference of .02 than a few of the whole.
 	ordinary = []model{
 		{"CAIDA-like", "60,000 flows, 1/(rank + 5)^1.0, 200,000 packets", precision.Sizes{Flows: 60000, Packets: 200000, Offset: 5, Skew: 1}},
 		{"heavy-tailed", "20,000 flows, 1/(rank + 5)^0.9, 100,000 packets", precision.Sizes{Flows: 20000, Packets: 100000, Offset: 5, Skew: .9}},
@@ -67,7 +67,7 @@ func defaults(ctx context.Context, p *eval.Page) error {
 	return rowsOfDefaults(ctx, p)
 }
 
-// rowsOfDefaults counts rows of the report that stand for less than half of what they say.
+// rowsOfDefaults counts rows of the report that stand for less than half of what they report.
 func rowsOfDefaults(ctx context.Context, p *eval.Page) error {
 	t := &figure.Table{Columns: []string{"model; entries: rows, of more than twice their truth, of those without a remark"}}
 	sizes, silent := []int{128, 512, 4096}, 0
@@ -102,7 +102,7 @@ func rowsOfDefaults(ctx context.Context, p *eval.Page) error {
 
 type doubled struct{ rows, twice, silent int }
 
-// add the rows of a window. Key columns come first, the amount behind them.
+// add the rows of a window. Key columns are first, the amount after them.
 func (d *doubled) add(l report.Line) {
 	est, truth := l.Report.Tables[0], l.Truth.Tables[0]
 	keys, remark := 0, 0

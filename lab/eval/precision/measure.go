@@ -15,7 +15,7 @@ var sizes = []int{256, 512, 1024, 2048, 4096}
 
 const top = 128
 
-// setup says what is measured.
+// setup states what is measured.
 type setup struct {
 	model    model
 	list     []contender

@@ -12,7 +12,7 @@ import (
 // pipeSizes are HashPipe's: enough for what PRECISION finds in sizes.
 var pipeSizes = []int{256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}
 
-// memory says how many entries HashPipe with d = 2 needs for the recall that PRECISION has with some.
+// memory finds how many entries HashPipe with d = 2 needs for the recall that PRECISION has with some.
 func memory(ctx context.Context, p *eval.Page) error {
 	p.Text("Entries that HashPipe with d = 2 needs for the recall of the top 128 that PRECISION (exact, initial value 1) has, over PRECISION's: ten " +
 		"seeds, straight lines between the sizes (powers of two, 256 to 65,536) of HashPipe. An entry is a key and a counter in both.")

@@ -43,7 +43,7 @@ func unseenCells() (list []unseenCell) {
 // found counts flows at the bound (up to half above it) and above it.
 type found struct{ edge, edgeIn, above, aboveIn int }
 
-// unseen asks how many of the flows that have as many packets as unseen_below says have an entry: 95 of 100 are promised.
+// unseen asks how many of the flows that have as many packets as unseen_below have an entry: 95 of 100 are promised.
 func unseen(ctx context.Context, p *eval.Page) error {
 	seeds := eval.Pick(p, 30, 2)
 	if p.Seeds > 0 {

@@ -25,7 +25,7 @@ func folder() string {
 	return "../shared/traces"
 }
 
-// record keeps what a capture says about reordering. IPv6 packets above 64 KiB are left out, which the packer cannot make.
+// record keeps what a capture shows of reordering. IPv6 packets above 64 KiB are left out, which the packer cannot make.
 func record(name string) (*trace, error) {
 	src, err := capture.OpenAll([]string{filepath.Join(folder(), name)}, nil)
 	if err != nil {
@@ -53,8 +53,8 @@ func record(name string) (*trace, error) {
 	return r.trace, nil
 }
 
-// captures are small: few prefixes have beta packets, and hardly any has two flows. They say that the program runs on real
-// traffic and how much it misses there; the model says the rest.
+// captures are small: few prefixes have beta packets, and hardly any has two flows. They show that the program runs on real
+// traffic and how much it misses there; the model shows the rest.
 func captures(ctx context.Context, p *eval.Page) error {
 	about := &figure.Table{Columns: []string{"capture", "packets", "flows", "prefixes", "correlation, definition 1", "definition 2"}}
 	table := &figure.Table{Columns: []string{"capture", "definition", "configuration", "prefixes in trouble", "found", "false positives", "reports a packet"}}
@@ -106,7 +106,7 @@ func (t *trace) configurations(ctx context.Context, p *eval.Page, name string, t
 	return nil
 }
 
-// prefixes that a share of n are; nothing can be said of a share of none.
+// prefixes that a share of n are; a share of none is not defined.
 func prefixes(share spread, n int) string {
 	if n == 0 {
 		return "-"

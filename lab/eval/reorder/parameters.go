@@ -43,7 +43,7 @@ func exp2(n int) float64 {
 	return float64(int64(1) << n)
 }
 
-// patience of figure 7b. The paper says T = 2^5; in seconds a flow of one packet then holds its bucket for as long as the
+// patience of figure 7b. The paper has T = 2^5; in seconds a flow of one packet then holds its bucket for as long as the
 // trace lasts.
 const patience = "31250us"
 

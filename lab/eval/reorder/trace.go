@@ -20,7 +20,7 @@ type segment struct {
 	payload uint32
 }
 
-// trace is traffic that is kept, to be replayed many times, with what is true of it.
+// trace is traffic that is stored, to be replayed many times, with what is true of it.
 type trace struct {
 	segments []segment
 	flows    []packet.Packet

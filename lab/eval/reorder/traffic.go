@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/bytecode"
 )
 
-// workload says what the traffic is like: section 4.1, figures 3 and 4.
+// workload states what the traffic is like: section 4.1, figures 3 and 4.
 func workload(ctx context.Context, p *eval.Page) error {
 	traces := make([]*trace, seeds(p))
 	err := bytecode.Parallel(ctx, len(traces), func(_ context.Context, i int) (err error) {

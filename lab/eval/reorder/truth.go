@@ -76,7 +76,7 @@ func (t *truth) add(v reorder.Verdict, p *packet.Packet) error {
 	return nil
 }
 
-// gap notes how long after its predecessor a packet came.
+// gap notes how long after its predecessor a packet arrived.
 func (t *truth) gap(v reorder.Verdict, now int64) {
 	since := float64(now-t.last[v.Flow]) / 1e9
 	t.last[v.Flow] = now

@@ -1,4 +1,4 @@
-// Command cmd lets each system call of an `xdpmon attach` fail, one a run, and says how the runs ended.
+// Command cmd lets each system call of an `xdpmon attach` fail, one a run, and writes how the runs ended.
 package main
 
 import (

@@ -63,7 +63,7 @@ func (r row) longest() (longest time.Duration) {
 
 func (r row) text() string {
 	cells := []string{r.call, unix.ErrnoName(r.errno), fmt.Sprint(len(r.runs))}
-	for _, kind := range []faults.Kind{faults.Failed, faults.Told, faults.Unaffected, faults.GoGaveUp, faults.Unclean} {
+	for _, kind := range []faults.Kind{faults.Failed, faults.Reported, faults.Unaffected, faults.GoGaveUp, faults.Unclean} {
 		cells = append(cells, fmt.Sprint(r.count(kind)))
 	}
 	return "| " + strings.Join(append(cells, fmt.Sprintf("%.1f s", r.longest().Seconds())), " | ") + " |"
@@ -95,14 +95,14 @@ const head = `# When system calls fail
 
 Each run is an ` + "`xdpmon attach`" + ` in which one system call fails: the first one of its kind, the second, and so on to number %d or to the
 last there is, counted over all threads, from the start of the process to its end. Ten handshakes pass while it measures, then it gets
-SIGINT. A run is clean when it ends with exit code 1 or 3 and a message, or goes on, counts all ten and says what it lacks; in
-both cases nothing is left attached. "Made no difference" is a run that counted everything and told the operator
-word for word what it tells without a fault: the call was tried again, or nothing that anybody is told depends on it.
+SIGINT. A run is clean when it ends with exit code 1 or 3 and a message, or continues, counts all ten and reports what it lacks; in
+both cases nothing is left attached. "Made no difference" is a run that counted everything and reported
+word for word what it reports without a fault: the call was tried again, or no output depends on it.
 
 A pinned run leaves its programs on purpose: it is clean when ` + "`detach PIN`" + ` then takes everything away, and a failed one when nothing is
 left or the same command takes it away.
 
-%s. The longest time is from the fault to the end, or from SIGINT where it went on; other work may have run beside it.
+%s. The longest time is from the fault to the end, or from SIGINT where it continued; other work may have run beside it.
 `
 
 const tableHead = `
@@ -110,7 +110,7 @@ const tableHead = `
 
 ` + "`attach IFACE %s`" + `
 
-| call | error | runs | failed with a message | went on and said so | made no difference | Go runtime gave up | not clean | longest |
+| call | error | runs | failed with a message | continued and reported it | made no difference | Go runtime gave up | not clean | longest |
 |---|---|---|---|---|---|---|---|---|
 `
 
@@ -132,13 +132,13 @@ func (r result) document() string {
 	}
 	total := r.sum()
 	fmt.Fprintln(&b, strings.Replace(total.text(), unix.ErrnoName(0), "", 1))
-	for _, kind := range []faults.Kind{faults.Told, faults.GoGaveUp, faults.Unclean} {
+	for _, kind := range []faults.Kind{faults.Reported, faults.GoGaveUp, faults.Unclean} {
 		r.list(&b, kind)
 	}
 	return b.String()
 }
 
-// preface says what is behind a kind of ends.
+// preface explains a kind of ends.
 var preface = map[faults.Kind]string{faults.GoGaveUp: `epoll_ctl and fcntl here are the runtime's own, before and below the program. A capset or prctl that fails on the second thread and not
 on the first is of the experiment's making: threads are compared before, and one that nobody will miss tries first.
 

@@ -58,7 +58,7 @@ func xdpmon(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// verifierLog is the end of the logs that xdpmon left for a verifier's refusal: the machine is gone before anyone can look.
+// verifierLog is the end of the logs that xdpmon left for a verifier's refusal: the machine is deleted before anyone can look.
 func verifierLog() string {
 	paths, _ := filepath.Glob("/tmp/xdpmon*")
 	var text strings.Builder
@@ -71,7 +71,7 @@ func verifierLog() string {
 	return text.String()
 }
 
-// features passes when nothing is missing that xdpmon needs; what is absent but optional is told.
+// features passes when nothing is missing that xdpmon needs; what is absent but optional is reported.
 func features() (string, error) {
 	out, err := xdpmon("features", "--output", "json")
 	if err != nil {

@@ -131,7 +131,7 @@ func namedIn(windows []map[string]any, small float64) (detail string, err error)
 			}
 			least, _ := b["share_at_least"].(float64)
 			most, _ := b["share_at_most"].(float64)
-			if low = min(low, least); least > most || most < 1-2*smallPart { // datagrams come at their own rate
+			if low = min(low, least); least > most || most < 1-2*smallPart { // datagrams are sent at their own rate
 				wrong++
 			}
 		}

@@ -22,7 +22,7 @@ func programs() int {
 }
 
 // nothingLeft looks at the interface and at the kernel: no XDP program, no clsact, as many programs as before. Programs are
-// freed a moment after their last user has gone.
+// freed a moment after their last user has ended.
 func nothingLeft(net *netns.Topology, before int) error {
 	if err := cleanInterface(net); err != nil {
 		return err
@@ -89,7 +89,7 @@ func killed() (detail string, err error) {
 		return "", err
 	}
 	if !strings.Contains(status, "clsact") {
-		return "", fmt.Errorf("status does not tell what a killed process left at clsact: %s", shorten(status))
+		return "", fmt.Errorf("status does not report what a killed process left at clsact: %s", shorten(status))
 	}
 	if _, err := inside(net, "detach", net.A.Interface); err != nil {
 		return "", err

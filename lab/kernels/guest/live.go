@@ -19,7 +19,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
-// hook is a way to attach, and the kernel's way that must come of it.
+// hook is a way to attach, and the kernel's way that it must result in.
 type hook struct {
 	name string
 	args []string

@@ -35,7 +35,7 @@ func main() {
 	}
 	say(verdict.Line{Name: verdict.Kernel, OK: true, Detail: release()})
 	if os.Getenv("xdpmon_store") == "1" {
-		say(verdict.Line{Name: "store", Detail: fmt.Sprint(keepStore())}) // it goes on until the machine is switched off
+		say(verdict.Line{Name: "store", Detail: fmt.Sprint(keepStore())}) // it runs until the machine is switched off
 		powerOff()
 	}
 	for _, c := range checks() {
@@ -83,7 +83,7 @@ func release() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// older says whether this kernel is older than major.minor.
+// older reports whether this kernel is older than major.minor.
 func older(major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(release(), "%d.%d", &a, &b); n != 2 {

@@ -28,7 +28,7 @@ type queue struct {
 	name  string
 	make  func(index int) netlink.Qdisc // nil: noqueue
 	below bool                          // it is put below an HTB class of shapedRate
-	form  string                        // what xdpmon says of it
+	form  string                        // what xdpmon prints of it
 	least time.Duration                 // the longest delay that must be seen at least
 	rate  uint64                        // of the class, bits a second; 0: shapedRate
 	paced int                           // bytes a second that TCP is paced to; 0: it is not
@@ -104,7 +104,7 @@ func (q queue) install(topology *netns.Topology) error {
 }
 
 // through sends packets through the queue: what was handed to it has to be found again at the start of transmission, with its own words,
-// and behind delays that this queue makes.
+// and after delays that this queue makes.
 func (q queue) through() (detail string, err error) {
 	before := programs()
 	topology, err := netns.New(netns.Options{})
@@ -127,7 +127,7 @@ func (q queue) through() (detail string, err error) {
 		return "", err
 	}
 	if said := run.complaint.String(); !strings.Contains(said, q.form) {
-		return "", fmt.Errorf("it does not say %q: %s", q.form, shorten(said))
+		return "", fmt.Errorf("it does not print %q: %s", q.form, shorten(said))
 	}
 	if detail, err = q.account(run); err != nil {
 		return "", err
@@ -167,7 +167,7 @@ func fill(topology *netns.Topology, paced int) error {
 	return stream(ctx, topology, 256<<10, 0)
 }
 
-// stream sends bytes by TCP and waits until they have all come.
+// stream sends bytes by TCP and waits until they have all arrived.
 func stream(ctx context.Context, topology *netns.Topology, n int64, paced int) error {
 	listener, err := topology.B.Listen(ctx, "tcp", netip.AddrPortFrom(topology.B.IPv4, 0).String())
 	if err != nil {
@@ -197,7 +197,7 @@ func stream(ctx context.Context, topology *netns.Topology, n int64, paced int) e
 	got, err := io.Copy(io.Discard, conn)
 	time.Sleep(time.Second) // what is left of the datagrams, and the last acknowledgements
 	if got != n {
-		err = errors.Join(err, fmt.Errorf("%d of %d bytes came", got, n))
+		err = errors.Join(err, fmt.Errorf("%d of %d bytes arrived", got, n))
 	}
 	return errors.Join(err, <-sent)
 }
@@ -261,7 +261,7 @@ func refused() (detail string, err error) {
 	return expectMissing(topology, nil, "the queueing discipline choke uses all of it")
 }
 
-// addChoke: the library does not know what this kind must be told (struct tc_red_qopt, and a table of idle times).
+// addChoke: the library does not know the options of this kind (struct tc_red_qopt, and a table of idle times).
 func addChoke(index int) error {
 	const parameters, table = 1, 2 // TCA_CHOKE_PARMS, TCA_CHOKE_STAB
 	request := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)

@@ -76,7 +76,7 @@ func asJSON(value any) string {
 	return shorten(string(text))
 }
 
-// summary says how many packets were compared, and that there was a truth to compare with.
+// summary states how many packets were compared, and that there was a truth to compare with.
 func summary(windows []map[string]any) (string, error) {
 	last := windows[len(windows)-1]
 	packets, _ := last["packets"].(map[string]any)

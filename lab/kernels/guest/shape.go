@@ -42,7 +42,7 @@ func shapers() []shaper {
 	}
 }
 
-// flow modes of cake, and the attributes that say so: linux/pkt_sched.h, sch_cake.c
+// flow modes of cake, and the attributes for them: linux/pkt_sched.h, sch_cake.c
 const (
 	cakeRate, cakeFlowMode = 2, 5 // TCA_CAKE_BASE_RATE64 (bytes a second), TCA_CAKE_FLOW_MODE
 	cakeFlows              = 4
@@ -135,7 +135,7 @@ func (c crowd) fair(rate float64) []float64 {
 	return want
 }
 
-// outcome is what came of one load behind one shaper.
+// outcome is the result of one load with one shaper.
 type outcome struct {
 	use, most float64   // of the rate: over the whole time, and in the worst second
 	off       float64   // mean deviation of users from their fair shares of what got through

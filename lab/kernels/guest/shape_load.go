@@ -38,7 +38,7 @@ func newReceiver(users int) *receiver {
 	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
 }
 
-// add counts bits of a user; what comes before or after the time is not counted.
+// add counts bits of a user; what arrives before or after the time is not counted.
 func (r *receiver) add(user int, bits float64, datagram bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,4 +1,4 @@
-// Command tool is what lab/kernels/run cannot say in shell:
+// Command tool is what lab/kernels/run cannot do in shell:
 //
 //	tool trace FILE            writes a small capture whose packets are the same every time
 //	tool pack DIR FILE         makes an initramfs of a folder

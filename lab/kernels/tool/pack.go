@@ -75,7 +75,7 @@ func writeHeader(w io.Writer, h header) error {
 	return padded(w, append([]byte(h.name), 0), fixed)
 }
 
-// padded writes b and zeros until the length, with what came before, is a multiple of four.
+// padded writes b and zeros until the length, with what was before, is a multiple of four.
 func padded(w io.Writer, b []byte, before int) error {
 	if _, err := w.Write(b); err != nil {
 		return err

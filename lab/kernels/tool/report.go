@@ -11,11 +11,11 @@ import (
 	"github.com/xdpmon/xdpmon/lab/kernels/verdict"
 )
 
-// machine is what one virtual machine said.
+// machine is the output of one virtual machine.
 type machine struct {
 	release string
 	checks  []verdict.Line
-	ended   bool // it came to the end of its checks
+	ended   bool // it reached the end of its checks
 }
 
 // report writes the document and fails when a check did.
@@ -72,12 +72,12 @@ What xdpmon does on kernels that are not this developer's: Debian's, each booted
 - **attach**: the verifier of that kernel takes the algorithm and the entry programs, and the programs attach in the way they should (TCX from
   6.6 on, clsact before). Real handshakes between two namespaces are counted, SIGINT ends the run, and no program, filter or qdisc is left.
 - **queue**: packets go through a queueing discipline between TC egress and the start of transmission. All that were handed over are found again there, in what
-  that discipline leaves of their control block, behind delays that it makes (an HTB class of 20 Mb/s, where there is one).
+  that discipline leaves of their control block, after delays that it makes (an HTB class of 20 Mb/s, where there is one).
 - **culprits**: one TCP flow fills such a queue (4 Mb/s), beside datagrams of 3 % of that. conquest without a parameter names the flow, never the datagrams, and its share is between its ends.
 - **shape**: what ahab, cake, HTB with fq_codel and a policer make of one load on the same link. Only ahab can fail, above its ceiling and burst; the rest is there to be compared.
 - **killed**, **pinned**: what SIGKILL leaves, and that a pinned run is taken over with its counts.
 
-The times are of emulated CPUs on a machine that may be busy: they say what took long, nothing else.
+The times are of emulated CPUs on a machine that may be busy: they show what took long, nothing else.
 
 `
 

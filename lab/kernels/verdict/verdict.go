@@ -1,5 +1,5 @@
-// Package verdict is the line in which the virtual machine of `make kernels` says how a check ended, among whatever else
-// comes out of its console.
+// Package verdict is the line in which the virtual machine of `make kernels` prints how a check ended, among whatever else
+// is on its console.
 package verdict
 
 import (

@@ -134,7 +134,7 @@ func offByOne(tokens []lexeme, i int) (string, bool) {
 	return strconv.FormatInt(n+1, 10), true
 }
 
-// statement recognises an expression statement that can be dropped: it begins behind one of { } ; and is a call, an assignment
+// statement recognises an expression statement that can be dropped: it begins after one of { } ; and is a call, an assignment
 // or a return without a value.
 func statement(tokens []lexeme, i int) (end int, ok bool) {
 	if i == 0 || !strings.Contains("{};", tokens[i-1].text) || tokens[i].kind != scanner.Ident {

@@ -31,5 +31,5 @@ func Register() (close func() error, err error) {
 	return func() error { return errors.Join(l.Close(), objects.Close()) }, nil
 }
 
-// Missing says whether an error means that this kernel has no congestion control of BPF (CONFIG_BPF_JIT, BTF; links of them from 6.4 on).
+// Missing reports whether an error means that this kernel has no congestion control of BPF (CONFIG_BPF_JIT, BTF; links of them from 6.4 on).
 func Missing(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }

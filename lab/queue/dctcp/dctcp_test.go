@@ -67,6 +67,6 @@ func TestTransfer(t *testing.T) {
 	}
 	conn.Close()
 	if n := <-got; n != 4<<20 {
-		t.Errorf("%d bytes came", n)
+		t.Errorf("%d bytes arrived", n)
 	}
 }

@@ -106,7 +106,7 @@ func (a *asked) listen(stop chan struct{}) (err error) {
 	}
 }
 
-// contents tells what left between two times, by port: all datagrams are of one size.
+// contents returns what left between two times, by port: all datagrams are of one size.
 type contents struct {
 	all  []int64
 	port map[uint16][]int64
@@ -131,7 +131,7 @@ func between(times []int64, from, to int64) uint64 {
 // sightingsApart is less than half of the time that a packet takes on the link, and more than lies between two programs at one trace point.
 const sightingsApart = int64(25 * time.Microsecond)
 
-// pair finds for each packet that waited tau, and 10 us more, what was said of it; nothing was said of some. Those that only just reach tau may fall below
+// pair finds for each packet that waited tau, and 10 us more, what was reported of it; nothing was of some. Those that only just reach tau may fall below
 // it by what lies between the places where times are taken.
 func pair(list []packet, said map[uint16][]judge.Answer) (s judge.Stream, answers []judge.Answer, silent int) {
 	const clear = int64(tau + 10*time.Microsecond)
@@ -190,7 +190,7 @@ func live(set map[string]string) (stream judge.Stream, answers []judge.Answer, s
 	return stream, answers, silent, nil
 }
 
-// alphas is figure 5.15 behind a real queue.
+// alphas is figure 5.15 with a real queue.
 func alphas(p *page) error {
 	t := &figure.Table{Columns: []string{"snapshots", "alpha", "packets of contributing flows", "said to be", "precision", "recall"}}
 	var curves, recalls, precisions []figure.Series

@@ -34,7 +34,7 @@ type said struct {
 // account of a queue, added up over windows.
 type account struct{ Carried, Sent, Dropped, Missed, Queued, Foreign, Stale uint64 }
 
-// reported is what one run of xdpmon has said.
+// reported is what one run of xdpmon has reported.
 type reported struct {
 	bursts                []said
 	account               account
@@ -73,7 +73,7 @@ func start(s *scene.Scene, args ...string) (*run, error) {
 	return r, nil
 }
 
-// end returns what was said.
+// end returns what was reported.
 func (r *run) end() (rep reported, err error) {
 	if err := r.cmd.Process.Signal(unix.SIGINT); err != nil {
 		return rep, err
@@ -103,7 +103,7 @@ func (r *run) end() (rep reported, err error) {
 	return rep, nil
 }
 
-// add a window's log, the last one first: a burst that goes on is in the next one again.
+// add a window's log, the last one first: an open burst is in the next one again.
 func (r *reported) add(log []said) {
 	for _, b := range slices.Backward(log) {
 		n := slices.IndexFunc(r.bursts, func(o said) bool { return o.Open && o.Queue == b.Queue && o.Begin == b.Begin })
@@ -119,7 +119,7 @@ func (r *reported) add(log []said) {
 	}
 }
 
-// at is what is said of a time.
+// at is what is reported of a time.
 func (r *reported) at(b burst) *said {
 	const slack = int64(100 * time.Microsecond)
 	for n := range r.bursts {

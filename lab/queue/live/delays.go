@@ -19,7 +19,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/queue/departures"
 )
 
-// watched is the chain on the device's queue, with an algorithm that tells of every packet.
+// watched is the chain on the device's queue, with an algorithm that reports every packet.
 type watched struct {
 	inst *loader.Instance
 	ring *maps.Ring
@@ -72,7 +72,7 @@ func busy(name string) (n uint64) {
 	return n
 }
 
-// delays compares each packet's delay with what the trace points of the queue say.
+// delays compares each packet's delay with what the trace points of the queue show.
 func delays(p *page) (err error) {
 	s, err := scene.New(scene.Options{Rate: rate, Limit: limit})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command live measures what ConQuest says of a real queue: delays against the trace points of the queueing discipline, bursts and their culprits, the
+// Command live measures what ConQuest reports of a real queue: delays against the trace points of the queueing discipline, bursts and their culprits, the
 // same bottleneck watched and tapped at once, and what watching costs. `make conquest-live` writes docs/eval/conquest-live.md; it wants a quiet machine.
 package main
 
@@ -53,7 +53,7 @@ var parts = []struct {
 	{"cost", "Packets a second with and without", cost},
 }
 
-// page is the document as it comes to be.
+// page is the document so far.
 type page struct{ strings.Builder }
 
 func (p *page) say(format string, args ...any) {

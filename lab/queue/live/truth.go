@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/lab/queue/witness"
 )
 
-// packet is one datagram's way through the queue, as its trace points tell it. 0: not seen there.
+// packet is one datagram's way through the queue, as its trace points show it. 0: not seen there.
 type packet struct {
 	port                    uint16
 	seq                     uint32
@@ -15,7 +15,7 @@ type packet struct {
 	cpu                     uint8 // where its transmission began
 }
 
-// ways puts sightings together, in the order of transmission; what did not leave comes first.
+// ways puts sightings together, in the order of transmission; what did not leave is first.
 func ways(all []witness.Sighting) []packet {
 	type key struct {
 		port uint16
@@ -51,7 +51,7 @@ type burst struct {
 	waited            map[uint16]int // ... and waited tau themselves
 }
 
-// culprit is the bursty flow that had half of it or more; 0: flows of the background came together by chance.
+// culprit is the bursty flow that had half of it or more; 0: flows of the background met by chance.
 func (b burst) culprit() (port uint16) {
 	for p, n := range b.packets {
 		if p >= scene.BurstPort && n > b.packets[port] {

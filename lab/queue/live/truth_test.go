@@ -11,7 +11,7 @@ import (
 
 const us = 1000
 
-// Bursts begin with the first packet that waited tau and end before one that waited less than half of it, half of tau behind the last that waited tau; they
+// Bursts begin with the first packet that waited tau and end before one that waited less than half of it, half of tau after the last that waited tau; they
 // are a bursty flow's that has half of them.
 func TestTrueBursts(t *testing.T) {
 	var list []packet
@@ -39,7 +39,7 @@ func TestTrueBursts(t *testing.T) {
 	}
 }
 
-// A packet's record is the one that was handed over last before it was queued, behind the packet of its flow before it.
+// A packet's record is the one that was handed over last before it was queued, after the packet of its flow before it.
 func TestMatch(t *testing.T) {
 	list := ways([]witness.Sighting{
 		{Time: 110, Port: scene.FirstPort, Seq: 1, Kind: witness.Enqueue}, {Time: 210, Port: scene.FirstPort, Seq: 2, Kind: witness.Enqueue},
@@ -59,7 +59,7 @@ func TestPair(t *testing.T) {
 	list := []packet{
 		{port: first, enqueue: 1000 * us, start: 1100 * us}, {port: other, enqueue: 1000 * us, start: 1200 * us}, // did not wait
 		{port: first, enqueue: 1150 * us, start: 1700 * us}, // the second of other and itself not
-		{port: other, enqueue: 1150 * us, start: 1760 * us}, // nothing is said of it
+		{port: other, enqueue: 1150 * us, start: 1760 * us}, // nothing is reported of it
 		{port: first, enqueue: 1200 * us, start: 1820 * us},
 		{port: first, enqueue: 1300 * us}, // dropped
 	}

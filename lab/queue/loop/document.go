@@ -35,7 +35,7 @@ func quantile(list []float64, q float64) float64 {
 func median(list []float64) float64 { return quantile(slices.Sorted(slices.Values(list)), 0.5) }
 
 // curve of a policy: goodput and the median completion time of web flows, for each threshold the median over pairs. A lower threshold never
-// has more goodput: where noise says so, neighbours are put together.
+// has more goodput: where noise decides that, neighbours are put together.
 type curve []figure.Point
 
 // knob is one threshold of a policy.

@@ -20,7 +20,7 @@ var (
 	alpha        = flag.String("alpha", "1/4", "conquest.alpha")
 	taus         = flag.String("tau", "500us,1ms,2ms,4ms,8ms", "thresholds of the sweep for culprits")
 	everyoneTaus = flag.String("tau-everyone", "2ms,3ms,4ms,6ms,8ms", "... for everyone")
-	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are kept here, one a line: what is there is not measured again")
+	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are stored here, one a line: what is there is not measured again")
 	out          = flag.String("out", "", "write the document here, and figures beside it")
 )
 
@@ -57,7 +57,7 @@ func all() error {
 	return document(kept.results)
 }
 
-// sweep measures what is not in the journal yet. The settings of a pair come one after the other: a machine that slows down meanwhile does so for all.
+// sweep measures what is not in the journal yet. The settings of a pair are measured one after the other: a machine that slows down meanwhile does so for all.
 func sweep(kept *kept, congestion string) error {
 	name := congestion
 	if congestion == "dctcp" {

@@ -35,7 +35,7 @@ type setting struct {
 	Pair       int // seed of the web flows: the same for all settings of a pair
 }
 
-// result is what came of it.
+// result is what was measured.
 type result struct {
 	Goodput float64   // of the bulk flows, bits a second
 	Times   []float64 // completion of web flows, ms
@@ -44,7 +44,7 @@ type result struct {
 	Queue   []float64 // bytes in the queue, every queueStep
 }
 
-// The scene: bulk flows that never end, and web flows that come at random, through one queue.
+// The scene: bulk flows that never end, and web flows that arrive at random, through one queue.
 const (
 	rate      = 100e6 // bits a second
 	buffer    = 400   // packets: 48 ms
@@ -257,7 +257,7 @@ func (s *scene) startBulk(ctx context.Context) (*atomic.Int64, error) {
 	return &count, nil
 }
 
-// web are the flows that come at random.
+// web are the flows that arrive at random.
 type web struct {
 	mu      sync.Mutex
 	ended   map[uint16]time.Time // by the sender's port
@@ -306,7 +306,7 @@ func (w *web) send(ctx context.Context, from *scene, to string, size int, counte
 	conn.Close()
 }
 
-// receive notes when the last byte of each flow has come.
+// receive notes when the last byte of each flow has arrived.
 func (w *web) receive(l net.Listener) {
 	for {
 		conn, err := l.Accept()

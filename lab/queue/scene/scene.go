@@ -2,7 +2,7 @@
 //
 //	A ──▶ [in  device  out] ──▶ wire ──▶ [behind  device  on] ──▶ B
 //
-// The device sends what comes at in through the queue of out (HTB); the wire leads back to it, and it sends what comes at behind on to B. So one
+// The device sends what arrives at in through the queue of out (HTB); the wire leads back to it, and it sends what arrives at behind on to B. So one
 // process in the device's namespace can watch the queue of out, while another one taps in and behind.
 package scene
 

@@ -46,7 +46,7 @@ const (
 	headers = 14 + 20 + 8
 )
 
-// sender of one flow: datagrams that say how many came before them.
+// sender of one flow: datagrams that have how many were sent before them.
 type sender struct {
 	packets *ipv4.PacketConn
 	batch   []ipv4.Message

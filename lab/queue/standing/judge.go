@@ -128,7 +128,7 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	}
 	for i := range events {
 		e := &events[i]
-		low, high := log.Hear(e)
+		low, high := log.Record(e)
 		if e.Kind != uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT) {
 			continue
 		}
@@ -165,7 +165,7 @@ func (v *verdict) waits(t *truth, list []departures.Departure) {
 }
 
 // marks counts packets that were marked when they were handed over, and those of them that no packet of their flow bears out which left in the time that a mark holds and
-// behind which the flow had alpha.
+// after which the flow had alpha.
 func (v *verdict) marks(t *truth, list []departures.Departure) {
 	const hold = uint64(10*time.Millisecond + 100*time.Microsecond) // and what lies between two programs and two ticks
 	guilty := map[uint16][]uint64{}

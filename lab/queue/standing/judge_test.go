@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Draws repeat, and stay inside of what the document says.
+// Draws repeat, and stay inside of what the document states.
 func TestDraw(t *testing.T) {
 	kinds := map[string]bool{}
 	for n := range 200 {

@@ -120,7 +120,7 @@ func (c cell) judged(n int) (v verdict, err error) {
 const introduction = `# Standing queues: who is named without a parameter
 
 Queues that are drawn (seed %d): HTB of 5 to 500 Mbit/s, a pfifo of 50 to 2,000 packets or aggregates, one TCP flow (cubic, reno, bbr and DCTCP by turns) beside UDP of .3 to 40 %% of the rate, all
-three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (lab/queue/scene), windows of TCP go up to 3 MB; DCTCP is spoken at both ends, and with conquest.action=ecn all of TCP but bbr understands marks; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
+three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (lab/queue/scene), windows of TCP go up to 3 MB; DCTCP is used at both ends, and with conquest.action=ecn all of TCP but bbr understands marks; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
 
 The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
 its packet waited. Of a burst the largest flow is the one of which most bytes left from the arrival of the first packet that waited tau to the departure of the last one; *below alpha* counts bursts whose first name had less than alpha of these.

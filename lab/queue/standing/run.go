@@ -55,7 +55,7 @@ func (c cell) run(span time.Duration) (all seen, err error) {
 	return w.seen, nil
 }
 
-// configure lets windows be large, answers come back, and aggregates be as drawn.
+// configure lets windows be large, answers return, and aggregates be as drawn.
 func (c cell) configure(s *scene.Scene) error {
 	for _, host := range []*netns.Namespace{s.A, s.B} {
 		err := host.Run(func() error {
@@ -74,7 +74,7 @@ func (c cell) configure(s *scene.Scene) error {
 	return s.B.Command("ip route add default via 10.79.4.1")
 }
 
-// ecn lets TCP understand marks where there are some: DCTCP wherever it is spoken at both ends, others where they are asked.
+// ecn lets TCP understand marks where there are some: DCTCP wherever both ends use it, others where they are asked.
 func (c cell) ecn() error {
 	if c.congestion == dctcp.Name {
 		return os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(c.congestion), 0)

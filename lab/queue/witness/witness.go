@@ -1,4 +1,4 @@
-// Package witness sees packets at the trace points of queueing disciplines, to compare with what xdpmon says of them.
+// Package witness sees packets at the trace points of queueing disciplines, to compare with what xdpmon reports of them.
 package witness
 
 import (

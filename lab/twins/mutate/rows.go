@@ -81,7 +81,7 @@ func some(m lang.Match, but []lang.Match) bool {
 	return true
 }
 
-// without is what of a condition another one, that it meets, leaves. Masks come apart bit by bit.
+// without is what of a condition another one, that it meets, leaves. Masks are divided bit by bit.
 func without(a, b lang.Match) (left []lang.Match) {
 	if a.Range {
 		if a.Value < b.Value {

@@ -203,7 +203,7 @@ func (f *structural) keys(t *syntax.Table) {
 	}
 }
 
-// headers says whether the control has the packet's headers by their usual name.
+// headers reports whether the control has the packet's headers by their usual name.
 func (f *structural) headers() bool {
 	return slices.ContainsFunc(f.in.Params, func(p *syntax.Param) bool { return p.Name == "hdr" && p.Type.Name == "headers_t" })
 }

@@ -37,8 +37,8 @@ func (m *Machine) forget(s *state.State) {
 			}
 		}
 	}
-	gone := func(a state.Access) bool { return !m.env.Arrays[a.Array].Bit.Meets(wanted) }
-	if slices.ContainsFunc(s.Access, gone) {
-		s.Access = slices.DeleteFunc(slices.Clone(s.Access), gone)
+	forgotten := func(a state.Access) bool { return !m.env.Arrays[a.Array].Bit.Meets(wanted) }
+	if slices.ContainsFunc(s.Access, forgotten) {
+		s.Access = slices.DeleteFunc(slices.Clone(s.Access), forgotten)
 	}
 }

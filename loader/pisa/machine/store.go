@@ -108,7 +108,7 @@ func (m *Machine) writePacket(s *state.State, ptr value.Value, size int, t value
 	if ptr.Base == value.InContext {
 		m.writeContext(s, ptr, size)
 	} else if ptr.Base != value.InPacket {
-		m.fail(s.PC, nil, 1, rule.Unlisted, "a store that goes neither to the packet nor to memory of the program")
+		m.fail(s.PC, nil, 1, rule.Unlisted, "a store neither to the packet nor to memory of the program")
 	}
 	m.refuseAnswer(s, t.From, declared.Set{}, "a byte of the packet")
 	s.Outside = s.Outside.With(t)

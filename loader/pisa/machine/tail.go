@@ -30,7 +30,7 @@ func (m *Machine) tailCall(s *state.State) {
 		m.checkRecirculation(s, slots, index)
 		m.asksPass(s)
 	default:
-		m.fail(s.PC, slots, 5, rule.Chain, "a tail call of a %s program goes into %s or %s alone", m.Prog.Hook, m.hook.Chain, m.hook.Recirc)
+		m.fail(s.PC, slots, 5, rule.Chain, "a tail call of a %s program may use %s or %s alone", m.Prog.Hook, m.hook.Chain, m.hook.Recirc)
 	}
 	if slots != nil {
 		m.used(s.Regs[asm.R2].Obj, true, false)

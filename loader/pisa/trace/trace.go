@@ -88,7 +88,7 @@ func (t *Trace) Begin() {
 	}
 }
 
-// Touch is one access to an element: its pointer, what is written if something is, and what being here depends on. first says that it
+// Touch is one access to an element: its pointer, what is written if something is, and what being here depends on. first: it
 // is the packet's first one to this array.
 func (t *Trace) Touch(ptr value.Value, read, write, first bool, written, control value.Taint) {
 	if t == nil {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Departures is figure 6.8: four users of 100 Mbit/s each share 100 Mbit/s; they come one by one and leave in the opposite order.
+// Departures is figure 6.8: four users of 100 Mbit/s each share 100 Mbit/s; they appear one by one and leave in the opposite order.
 type Departures struct {
 	Users  []User
 	Events []Event
 	End    time.Duration
 }
 
-// Event is a moment at which the fair share changes: a user comes or leaves.
+// Event is a moment at which the fair share changes: a user appears or leaves.
 type Event struct {
 	At     time.Duration
 	Users  int // from then on
@@ -26,7 +26,7 @@ const (
 	phase    = 100 * time.Millisecond
 )
 
-// NewDepartures makes one; departures come offset later, so that they fall on all parts of an epoch.
+// NewDepartures makes one; departures are offset later, so that they fall on all parts of an epoch.
 func NewDepartures(offset time.Duration) Departures {
 	d := Departures{End: 7 * phase}
 	for n := range 4 {

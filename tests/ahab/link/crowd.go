@@ -93,7 +93,7 @@ func (c *Crowd) packet(user int, at time.Duration, v *visitor) {
 	}
 }
 
-// Users that have come.
+// Users that have appeared.
 func (c *Crowd) Users() int { return c.users }
 
 // Judged is what a crowd lost, by whether a user's exact rate was below the limit.
@@ -101,7 +101,7 @@ type Judged struct {
 	Users, Packets        int
 	Bytes, Below, Lost    float64 // bytes: all, of users below the limit, and what those lost
 	Above, LostAbove, Due float64 // of users above it, what they lost, and what they should have
-	Limited               float64 // share of packets that came while the limit was below the capacity
+	Limited               float64 // share of packets that arrived while the limit was below the capacity
 }
 
 // Judge lets a crowd send until the end, and compares with exact rates from a time on.

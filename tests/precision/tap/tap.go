@@ -25,9 +25,9 @@ func Object(packets int) (loader.Object, error) {
 
 // Read returns the recorded estimates, in the order of packets.
 func Read(set *maps.Set) ([]uint64, error) {
-	said, err := set.Array("tap_said")
+	choices, err := set.Array("tap_said")
 	if err != nil {
 		return nil, err
 	}
-	return said.Read(0, nil)
+	return choices.Read(0, nil)
 }

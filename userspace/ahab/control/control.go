@@ -1,4 +1,4 @@
-// Package control is the loop that tells slices what they may use: a hundred times a second it reads what came of each, divides the link's
+// Package control is the loop that grants slices what they may use: a hundred times a second it reads what arrived of each, divides the link's
 // capacity, and writes what each may take (Chen, section 6.3.2). It asks neither kernel nor clock.
 package control
 
@@ -12,7 +12,7 @@ import (
 
 // Registers are those of the data plane, by a slice's number.
 type Registers interface {
-	// Bytes are what came, what was dropped, and what of that a ceiling refused, ever since.
+	// Bytes are what arrived, what was dropped, and what of that a ceiling refused, ever since.
 	Bytes(slice int) (offered, dropped, refused uint64)
 	// Allow sets what a slice may take, bytes a second; +Inf: anything.
 	Allow(slice int, rate float64)
@@ -24,18 +24,18 @@ type Registers interface {
 	Spare(slice int, until int64)
 }
 
-// How demand is told from what comes. A slice that is limited sends what its limit lets it: what it wants shows only in that it sends nearly
+// How demand follows from what arrives. A slice that is limited sends what its limit lets it: what it wants shows only in that it sends nearly
 // all that it may, or loses packets. A TCP flow that has just lost one sends two thirds.
 const (
-	smoothing  = 0.02 // seconds: what comes is averaged over
+	smoothing  = 0.02 // seconds: what arrives is averaged over
 	begins     = 0.9  // of what it may take: it wants more
 	ends       = 0.6  // below that it does not any more
-	most       = 2    // of what it may take: what comes beyond that would be remembered for too long
+	most       = 2    // of what it may take: what arrives beyond that would be remembered for too long
 	remembered = 0.1  // seconds that a loss counts for
 	headroom   = 1.25 // what one that wants no more may grow by until the next time
-	least      = 1000 // bytes a second that nobody is kept below: no slice is ever shut
+	least      = 1000 // bytes a second that everybody may use: no slice is ever shut
 	settled    = 0.2  // seconds: what losses do to TCP is averaged over
-	longest    = 1.   // seconds: who was away longer begins anew
+	longest    = 1.   // seconds: after a longer pause the loop restarts
 )
 
 // A slice's account is what it has passed beyond what it may, as in a queue that nobody waits in: as long as it is small, a user that has the slice for itself needs no
@@ -54,7 +54,7 @@ type flow struct {
 	offered, dropped, refused uint64
 	rate                      float64
 	account                   float64 // bytes
-	came, passed, stopped     float64 // averaged over some round trips; stopped: by a ceiling
+	arrived, passed, stopped  float64 // averaged over some round trips; stopped: by a ceiling
 	spacing                   float64
 	lost                      float64 // seconds since it lost something
 	busy                      bool
@@ -97,8 +97,8 @@ func New(plan *slices.Plan, before *Loop, apart float64) *Loop {
 	return l
 }
 
-// Tick reads, divides and writes. now is in nanoseconds. It reports how long the loop had not run, in seconds, if that was too long to go on from
-// what it knew (negative: the clock was set back by that): then it begins anew, and slices may take what they could before.
+// Tick reads, divides and writes. now is in nanoseconds. It reports how long the loop had not run, in seconds, if that was too long to use
+// what it knew (negative: the clock was set back by that): then it restarts, and slices may take what they could before.
 func (l *Loop) Tick(now int64, r Registers) (away float64) {
 	dt := float64(now-l.last) / 1e9
 	fresh := l.last == 0 || dt <= 0 || dt > longest
@@ -133,7 +133,7 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 	return away
 }
 
-// see takes what came in the time since the last tick.
+// see takes what arrived in the time since the last tick.
 func (f *flow) see(rate, lost, refused, dt float64) {
 	if f.charge(rate-min(rate, lost), dt); math.IsNaN(f.account) || math.IsInf(f.allowed, 1) {
 		f.account = 0
@@ -143,7 +143,7 @@ func (f *flow) see(rate, lost, refused, dt float64) {
 	if lost > 0 {
 		f.lost = 0
 	}
-	f.came += (rate - f.came) * min(1, dt/settled)
+	f.arrived += (rate - f.arrived) * min(1, dt/settled)
 	f.passed += (rate - min(rate, lost) - f.passed) * min(1, dt/settled)
 	f.stopped += (refused - f.stopped) * min(1, dt/settled)
 	share := f.rate / f.allowed
@@ -164,14 +164,14 @@ func (f *flow) spare(now int64, crowded bool, ceiling float64) int64 {
 	return now + holds
 }
 
-// space is how far losses are apart under what the slice may take now: what its use says, and the square of what that has changed by.
+// space is how far losses are apart under what the slice may take now: what its use shows, and the square of what that has changed by.
 func (f *flow) space(allowed float64) uint32 {
 	old := f.spacing
 	if change := allowed / f.allowed; f.busy && !math.IsInf(f.allowed, 1) && math.Abs(change-1) > 0.01 {
 		old *= change * change
 	}
 	old = max(spacing.Least, min(spacing.Most, old))
-	return spacing.Next(uint32(old), spacing.Slice{Offered: f.came, Passed: f.passed, Refused: f.stopped, Capacity: f.allowed, Lost: f.lost <= settled})
+	return spacing.Next(uint32(old), spacing.Slice{Offered: f.arrived, Passed: f.passed, Refused: f.stopped, Capacity: f.allowed, Lost: f.lost <= settled})
 }
 
 // Spacing is where the search begins: how many bytes beyond a rate (bytes a second) a TCP flow sends between two losses that keep its mean there, when
@@ -195,5 +195,5 @@ func (f *flow) demand() float64 {
 // Allowed is what a leaf of the plan may take, bytes a second.
 func (l *Loop) Allowed(leaf int) float64 { return l.order[leaf].allowed }
 
-// Demand is what came of a leaf lately, bytes a second.
+// Demand is what arrived of a leaf lately, bytes a second.
 func (l *Loop) Demand(leaf int) float64 { return l.order[leaf].rate }

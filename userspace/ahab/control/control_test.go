@@ -54,7 +54,7 @@ func (l *link) run(loop *Loop, now *int64, d time.Duration) map[int]float64 {
 		*now += int64(10 * time.Millisecond)
 		for n, want := range l.wants {
 			passes[n] = min(want, l.allowed[n])
-			if l.tcp { // a window that goes up and down
+			if l.tcp { // a window that grows and shrinks
 				want = min(want, l.allowed[n]*(0.75+0.25*math.Mod(float64(*now)/1e8, 1)))
 				passes[n] = want
 			}
@@ -88,7 +88,7 @@ func within(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-// Two slices come and go (figure 6.13): who is alone has all of it, and the shares swap within five ticks.
+// Two slices appear and leave (figure 6.13): who is alone has all of it, and the shares swap within five ticks.
 func TestSharesSwap(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		plan := planOf(t, two)
@@ -132,7 +132,7 @@ func TestLeavesTheRest(t *testing.T) {
 	}
 }
 
-// A pause, or a clock that jumps, is said; nobody's demand is made of it, and the loop goes on.
+// A pause, or a clock that jumps, is reported; nobody's demand is made of it, and the loop continues.
 func TestPause(t *testing.T) {
 	plan := planOf(t, two)
 	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
@@ -141,10 +141,10 @@ func TestPause(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
 		now += int64(jump)
 		if away := loop.Tick(now, l); math.Abs(away-jump.Seconds()) > 1 {
-			t.Errorf("a jump of %v is said to be %g s", jump, away)
+			t.Errorf("a jump of %v is reported as %g s", jump, away)
 		}
 		l.run(loop, &now, 200*time.Millisecond)
-		within(t, "share behind the jump", l.allowed[1], 5e6, .01)
+		within(t, "share after the jump", l.allowed[1], 5e6, .01)
 	}
 	now += int64(90 * time.Millisecond) // load: the loop ran late, and knows it
 	for n := range l.wants {
@@ -154,10 +154,10 @@ func TestPause(t *testing.T) {
 	if away := loop.Tick(now, l); away != 0 {
 		t.Errorf("90 ms are a pause of %g s", away)
 	}
-	within(t, "share behind 90 ms", l.allowed[1], 5e6, .01)
+	within(t, "share after 90 ms", l.allowed[1], 5e6, .01)
 }
 
-// Registers that begin anew, because others have taken their place, are no demand.
+// Registers that restart, because others have taken their place, are no demand.
 func TestCountsGoBack(t *testing.T) {
 	plan := planOf(t, two)
 	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
@@ -185,7 +185,7 @@ func TestChange(t *testing.T) {
 	loop = New(next, loop, 0)
 	for range 3 {
 		l.run(loop, &now, 10*time.Millisecond)
-		within(t, "share behind the change", l.allowed[1], 5e6, .01)
+		within(t, "share after the change", l.allowed[1], 5e6, .01)
 	}
 	if l.allowed[3] < 3e6 {
 		t.Errorf("the new one may take %g", l.allowed[3])

@@ -6,7 +6,7 @@ import "math"
 
 // Node is a slice, or one that holds others. Rates are bytes a second.
 type Node struct {
-	First, Count int     // children: nodes First to First + Count - 1, behind their parent; none: a leaf
+	First, Count int     // children: nodes First to First + Count - 1, after their parent; none: a leaf
 	Weight       float64 // above 0, against its siblings
 	Floor        float64 // what it gets if it wants it
 	Ceiling      float64 // what it never passes; +Inf: no ceiling

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// random is a tree of some depth with floors and ceilings that can be kept, leaves' demands among them.
+// random is a tree of some depth with floors and ceilings that can be met, leaves' demands among them.
 func random(rng *rand.Rand) (nodes []Node, demands []float64) {
 	nodes = []Node{{Weight: 1, Ceiling: 1000}}
 	for i := 0; i < len(nodes) && len(nodes) < 120; i++ {
@@ -61,7 +61,7 @@ func wants(nodes []Node, demands []float64, i int) float64 {
 	return min(sum, n.Ceiling)
 }
 
-// fill is max-min by filling up: everybody rises at the speed of its weight, from nothing, until it has what it wants or everything is gone;
+// fill is max-min by filling up: everybody rises at the speed of its weight, from nothing, until it has what it wants or nothing is left;
 // who has a floor above that has its floor. It shares nothing with Divide but the definition.
 func fill(nodes []Node, demands, alloc []float64, i int, amount float64) {
 	alloc[i] = amount
@@ -94,7 +94,7 @@ func fill(nodes []Node, demands, alloc []float64, i int, amount float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-5*(1+math.Abs(a)) }
 
-// Any tree is divided as its definition says, in any order of demands: the search begins where the last one ended.
+// Any tree is divided by its definition, in any order of demands: the search begins where the last one ended.
 func TestAgainstFilling(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -179,7 +179,7 @@ func TestSteep(t *testing.T) {
 	}
 }
 
-// Without a capacity nobody is kept from anything.
+// Without a capacity nobody is limited.
 func TestUnlimited(t *testing.T) {
 	inf := math.Inf(1)
 	tree := New([]Node{{First: 1, Count: 2, Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: 5}})

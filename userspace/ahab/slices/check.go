@@ -26,7 +26,7 @@ type condition struct {
 // top is the name of what is around all slices: none of them can have it.
 const top = "/"
 
-func (c *checker) say(s *Slice, format string, args ...any) {
+func (c *checker) errorf(s *Slice, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.Name != top {
 		text = "slice " + s.Name + ": " + text
@@ -42,9 +42,9 @@ func (c *checker) check() {
 	all := &Slice{Name: top, Ceiling: c.file.Capacity, Prefix4: 32, Prefix6: 128, User: Flow, line: 1, column: 1}
 	switch {
 	case n > MaxSlices:
-		c.say(all, "%d slices are too many: at most %d", n, MaxSlices)
+		c.errorf(all, "%d slices are too many: at most %d", n, MaxSlices)
 	case n > c.file.Room:
-		c.say(all, "there are %d slices, and room is %d: raise it", n, c.file.Room)
+		c.errorf(all, "there are %d slices, and room is %d: raise it", n, c.file.Room)
 	default:
 		c.children(all, c.file.Slices, 0)
 	}
@@ -52,25 +52,25 @@ func (c *checker) check() {
 
 func (c *checker) children(parent *Slice, list []Slice, depth int) (floors float64) {
 	if depth > maxDepth {
-		c.say(parent, "slices are nested more than %d deep", maxDepth)
+		c.errorf(parent, "slices are nested more than %d deep", maxDepth)
 		return 0
 	}
 	for i := range list {
 		s := &list[i]
 		if first := stdslices.IndexFunc(list[:i], func(o Slice) bool { return o.Name == s.Name }); first >= 0 {
-			c.say(s, "line %d has a slice of this name in the same place", list[first].line)
+			c.errorf(s, "line %d has a slice of this name in the same place", list[first].line)
 		}
 		apart := s.Prefix4+s.Prefix6 > 0
 		c.inherit(parent, s)
 		if s.Ceiling > unlimited && s.Floor > s.Ceiling {
-			c.say(s, "its floor is %s, its ceiling %s", Rate(s.Floor), Rate(s.Ceiling))
+			c.errorf(s, "its floor is %s, its ceiling %s", Rate(s.Floor), Rate(s.Ceiling))
 		}
 		if len(s.Children) > 0 {
 			c.parent(s)
 			s.Floor = max(s.Floor, c.children(s, s.Children, depth+1))
 		} else {
 			if apart && s.User == Flow {
-				c.say(s, "prefix4 and prefix6 distinguish users by their address: set user: source or user: destination")
+				c.errorf(s, "prefix4 and prefix6 distinguish users by their address: set user: source or user: destination")
 			}
 			c.users(s)
 			c.claim(s)
@@ -82,21 +82,21 @@ func (c *checker) children(parent *Slice, list []Slice, depth int) (floors float
 		if parent.Name == top {
 			what = "capacity"
 		}
-		c.say(parent, "the floors of the slices in it add up to %s, %s is %s", Rate(floors), what, Rate(parent.Ceiling))
+		c.errorf(parent, "the floors of the slices in it add up to %s, %s is %s", Rate(floors), what, Rate(parent.Ceiling))
 	}
 	return floors
 }
 
 func (c *checker) parent(s *Slice) {
 	if s.Match.Each {
-		c.say(s, "a slice for every interface has no slices in it")
+		c.errorf(s, "a slice for every interface has no slices in it")
 	}
 	if len(s.Users) > 0 {
-		c.say(s, "users are given in the slices in it, not here")
+		c.errorf(s, "users are given in the slices in it, not here")
 	}
 }
 
-// inherit takes what a slice does not say from its parent, and refuses what lies outside of it.
+// inherit takes what a slice does not state from its parent, and refuses what lies outside of it.
 func (c *checker) inherit(parent, s *Slice) {
 	if s.User == "" {
 		s.User = parent.User
@@ -109,12 +109,12 @@ func (c *checker) inherit(parent, s *Slice) {
 	}
 	m, p := &s.Match, &parent.Match
 	if m.Each && len(m.Interfaces) == 0 {
-		c.say(s, "each makes a slice for every interface: name them in interfaces")
+		c.errorf(s, "each makes a slice for every interface: name them in interfaces")
 	}
 	if len(m.Interfaces) == 0 {
 		m.Interfaces = p.Interfaces
 	} else if len(p.Interfaces) > 0 {
-		c.say(s, "slice %s around it names interfaces already", parent.Name)
+		c.errorf(s, "slice %s around it names interfaces already", parent.Name)
 	}
 	m.VLANs = c.within(s, parent, "VLAN", m.VLANs, p.VLANs)
 	m.Marks = c.within(s, parent, "mark", m.Marks, p.Marks)
@@ -128,7 +128,7 @@ func (c *checker) within(s, parent *Slice, what string, list, outer []uint64) []
 	}
 	for _, v := range list {
 		if len(outer) > 0 && !stdslices.Contains(outer, v) {
-			c.say(s, "%s %d does not belong to slice %s around it", what, v, parent.Name)
+			c.errorf(s, "%s %d does not belong to slice %s around it", what, v, parent.Name)
 		}
 	}
 	return list
@@ -140,7 +140,7 @@ func (c *checker) inside(s, parent *Slice, what string, list, outer []netip.Pref
 	}
 	for _, v := range list {
 		if len(outer) > 0 && !stdslices.ContainsFunc(outer, func(o netip.Prefix) bool { return covers(o, v) }) {
-			c.say(s, "%s %s does not belong to slice %s around it", what, v, parent.Name)
+			c.errorf(s, "%s %s does not belong to slice %s around it", what, v, parent.Name)
 		}
 	}
 	return list
@@ -150,10 +150,10 @@ func covers(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
-// users have addresses of the kind that tells users apart here, and such that belong to the slice.
+// users have addresses of the kind that distinguishes users here, and such that belong to the slice.
 func (c *checker) users(s *Slice) {
 	if len(s.Users) > 0 && s.User == Flow {
-		c.say(s, "users have weights by their address: set user: source or user: destination")
+		c.errorf(s, "users have weights by their address: set user: source or user: destination")
 		return
 	}
 	own := s.Match.Sources
@@ -167,11 +167,11 @@ func (c *checker) users(s *Slice) {
 		}
 		switch {
 		case stdslices.ContainsFunc(s.Users[:i], func(o User) bool { return o.Prefix == u.Prefix }):
-			c.say(s, "user %s has two weights", u.Prefix)
+			c.errorf(s, "user %s has two weights", u.Prefix)
 		case u.Prefix.Bits() > bits:
-			c.say(s, "user %s: users are distinguished by %d bits", u.Prefix, bits)
+			c.errorf(s, "user %s: users are distinguished by %d bits", u.Prefix, bits)
 		case len(own) > 0 && !stdslices.ContainsFunc(own, func(o netip.Prefix) bool { return covers(o, u.Prefix) }):
-			c.say(s, "user %s does not belong to it", u.Prefix)
+			c.errorf(s, "user %s does not belong to it", u.Prefix)
 		}
 	}
 }
@@ -180,11 +180,11 @@ func (c *checker) users(s *Slice) {
 func (c *checker) claim(s *Slice) {
 	list := conditions(&s.Match)
 	if list == nil {
-		c.say(s, "its lists make more than %d combinations", mostConditions)
+		c.errorf(s, "its lists make more than %d combinations", mostConditions)
 	}
 	for _, k := range list {
 		if first := c.rules[k]; first != nil && first != s {
-			c.say(s, "the same belongs to slice %s in line %d", first.Name, first.line)
+			c.errorf(s, "the same belongs to slice %s in line %d", first.Name, first.line)
 			return
 		}
 		c.rules[k] = s

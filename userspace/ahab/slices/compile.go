@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps/prefix"
 )
 
-// What a value of the member table means: bpf/ahab/member.h. A value is a membership, or the field and the trie that come next.
+// What a value of the member table means: bpf/ahab/member.h. A value is a membership, or the field and the trie that are next.
 const (
 	onward     = 1 << 30
 	fieldShift = 27
@@ -92,7 +92,7 @@ func (c *compiler) drop(root int) {
 	}
 }
 
-// decides reports whether a field alone says who is the most specific: no later one does, and in the earlier ones all rules say as much.
+// decides reports whether a field alone decides who is the most specific: no later one does, and in the earlier ones all rules are equal.
 func decides(rules []rule, field int) bool {
 	for f := field + 1; f < fields; f++ {
 		if used(rules, f) {

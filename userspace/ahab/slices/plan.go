@@ -47,7 +47,7 @@ type Plan struct {
 	rules   []rule
 }
 
-// Member says what belongs to a slice, or to a user of it with a weight of its own.
+// Member states what belongs to a slice, or to a user of it with a weight of its own.
 type Member struct {
 	Slice               int
 	Weight              uint64
@@ -112,7 +112,7 @@ type pending struct {
 	node  int
 }
 
-// Plan carries the file out. Slices that another plan has as well keep their numbers; numbers of others are given anew.
+// Plan carries the file out. Slices that another plan has as well keep their numbers; numbers of others are given again.
 func (f *File) Plan(interfaces []Interface, before *Plan) (*Plan, error) {
 	p := &planner{Plan: &Plan{}, file: f, interfaces: interfaces, numbers: map[string]int{}, taken: map[int]bool{}}
 	if before != nil {
@@ -139,7 +139,7 @@ func (f *File) Plan(interfaces []Interface, before *Plan) (*Plan, error) {
 	return p.Plan, p.compile()
 }
 
-// expand puts the children of a node behind what there is, so that siblings are neighbours.
+// expand puts the children of a node after what there is, so that siblings are neighbours.
 func (p *planner) expand(parent int, prefix string, list []Slice) {
 	p.Nodes[parent].First = len(p.Nodes)
 	for i := range list {
@@ -186,7 +186,7 @@ func (p *planner) find(patterns []string) (found []Interface) {
 	return found
 }
 
-// absent notes what is named and not there. What fits a pattern may come later.
+// absent notes what is named and not there. What fits a pattern may appear later.
 func (p *planner) absent(patterns []string) {
 	for _, name := range patterns {
 		there := stdslices.ContainsFunc(p.interfaces, func(n Interface) bool { return n.Name == name })
@@ -296,7 +296,7 @@ func (a part) covers(b part) bool {
 
 func (a part) masked(bits int) prefix.Key { return a.key.Masked(bits) }
 
-// rule says that packets whose fields fit belong to a leaf.
+// rule states that packets whose fields fit belong to a leaf.
 type rule struct {
 	parts  [fields]*part // nil: any
 	leaf   int
@@ -355,7 +355,7 @@ func specific(a, b rule) int {
 			return cmp.Compare(n, m)
 		}
 	}
-	if a.user != b.user && a.leaf != b.leaf { // what a slice names is its own, whatever another says of its users
+	if a.user != b.user && a.leaf != b.leaf { // what a slice names is its own, whatever another states of its users
 		return map[bool]int{true: -1, false: 1}[a.user]
 	}
 	if a.user != b.user {

@@ -25,7 +25,7 @@ const (
 	maxFile    = 16 << 20
 	unlimited  = 0
 	maxRate    = 1e12 / 8 // bytes a second
-	moreSlices = 64       // that may come while it runs, unless the file says how many there may be
+	moreSlices = 64       // that may be added while it runs, unless the file states how many there may be
 )
 
 // File is a checked file.
@@ -43,7 +43,7 @@ type Slice struct {
 	Ceiling  float64 // 0: none
 	Match    Match
 	User     string
-	Prefix4  int // bits of an address that tell users apart
+	Prefix4  int // bits of an address that distinguish users
 	Prefix6  int
 	Users    []User
 	Children []Slice
@@ -51,7 +51,7 @@ type Slice struct {
 	line, column int
 }
 
-// Match says what belongs to a slice: everything of its parent that fits one of each list that is given.
+// Match states what belongs to a slice: everything of its parent that fits one of each list that is given.
 type Match struct {
 	Interfaces   []string // names or patterns
 	Each         bool     // a slice for every interface
@@ -107,7 +107,7 @@ func leaves(list []Slice) (n int) {
 	return n
 }
 
-// Watches says whether it matters to the file which interfaces there are.
+// Watches reports whether it matters to the file which interfaces there are.
 func (f *File) Watches() bool { return watches(f.Slices) }
 
 func watches(list []Slice) bool {

@@ -116,7 +116,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// What the file says reaches the tree and the slices.
+// What the file states reaches the tree and the slices.
 func TestTree(t *testing.T) {
 	p := plan(t, whole1)
 	var names []string
@@ -138,7 +138,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// A slice that stays keeps its number, whatever comes and goes around it; a number of one that went is given again.
+// A slice that stays keeps its number, whatever appears and leaves around it; a number of one that left is given again.
 func TestNumbersStay(t *testing.T) {
 	f, err := Parse("f", []byte(whole1))
 	if err != nil {
@@ -181,7 +181,7 @@ func TestNoRoom(t *testing.T) {
 
 // Everything that can be wrong is refused where it stands.
 func TestRefused(t *testing.T) {
-	for _, c := range []struct{ text, says string }{
+	for _, c := range []struct{ text, want string }{
 		{"", "the file is empty: slices are missing"},
 		{"slices: []", "1:9: slices is empty"},
 		{"slices:\n  - weight: 1", "2:5: a slice lacks name"},
@@ -223,8 +223,8 @@ func TestRefused(t *testing.T) {
 	} {
 		_, err := Parse("f.yaml", []byte(c.text))
 		var refused *config.Error
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s\n\t%v, want %q", c.text, err, c.says)
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\n\t%v, want %q", c.text, err, c.want)
 			continue
 		}
 		if n := len(refused.Problems); n != 1 && !strings.Contains(c.text, "*x") {
@@ -251,15 +251,15 @@ func TestNoFile(t *testing.T) {
 	if err := os.Truncate(large, maxFile+1); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{pipe: "no regular file", "/dev/zero": "no regular file", dir: "no regular file", large: "at most 16777216",
+	for path, want := range map[string]string{pipe: "no regular file", "/dev/zero": "no regular file", dir: "no regular file", large: "at most 16777216",
 		filepath.Join(dir, "none"): "no such file"} {
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", path, err, says)
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
 }
 
-// Names of interfaces that are not there are told; what fits a pattern may come.
+// Names of interfaces that are not there are reported; what fits a pattern may appear.
 func TestAbsent(t *testing.T) {
 	p := plan(t, "slices:\n  - {name: a, match: {interfaces: [eth0, eth7, 'tap*']}}\n  - {name: b, match: {interfaces: [vnet9]}}\n")
 	if got := strings.Join(p.Absent, " "); got != "eth7 vnet9" {

@@ -1,9 +1,9 @@
-// Package spacing adapts how far a TCP flow goes beyond the limit between two losses, in bytes that a coin would have taken from it.
+// Package spacing adapts how far a TCP flow exceeds the limit between two losses, in bytes that a coin would have taken from it.
 //
 // A window of W segments at the limit that is cut to .7 and grows by half a segment a round trip has to reach 1.18 W for its mean to be W: it is
-// beyond for .34 W round trips, and .03 W^2 segments. One that is halved goes .06 W^2 beyond. What keeps a flow at a rate goes with the square of
-// rate times round trip time, which nobody tells us. So the distance is what a loop finds: where slices with flows above their
-// limit do not use their capacity, losses come too often; where more passes than the capacity, too seldom. How far a window goes is the root of
+// beyond for .34 W round trips, and .03 W^2 segments. One that is halved sends .06 W^2 beyond. What holds a flow at a rate grows with the square of
+// rate times round trip time, which is not known here. So the distance is what a loop finds: where slices with flows above their
+// limit do not use their capacity, losses are too frequent; where more passes than the capacity, too rare. How far a window grows is the root of
 // the distance: half of the distance, or twice of it, changes the use by some percent.
 package spacing
 
@@ -16,8 +16,8 @@ const (
 )
 
 const (
-	little = 0.98 // of the capacity: below it losses come too often
-	much   = 1.03 // above it too seldom; between, other users may fill what there is
+	little = 0.98 // of the capacity: below it losses are too frequent
+	much   = 1.03 // above it too rare; between, other users may fill what there is
 	up     = 0.06 // a tick, of what is missing; a capacity is one
 	down   = 0.15 // ... of what is too much
 	most   = 0.05 // a tick
@@ -30,7 +30,7 @@ type Slice struct {
 	Offered, Passed float64
 	Refused         float64 // by its ceiling, or that of all slices
 	Capacity        float64
-	Lost            bool // has it had losses or marks in that time? Without them the distance says nothing and stays
+	Lost            bool // has it had losses or marks in that time? Without them the distance shows nothing and stays
 }
 
 // Next is the distance after a tick of 10 ms.

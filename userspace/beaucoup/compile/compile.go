@@ -63,7 +63,7 @@ type Compiled struct {
 	exponent  int
 	Group     int     // its attribute, in Program.Attributes
 	Start     float64 // in the space of the attribute's hash, from 0 to 1
-	kept      bool
+	placed    bool
 }
 
 // Effective is the collector with the probability after ties.
@@ -125,7 +125,7 @@ func (p *Program) group(queries []Query, keep *Program) error {
 	for _, q := range queries {
 		c := Compiled{Query: q, ID: -1}
 		if old := keep.Find(q.Text()); old != nil {
-			c.ID, c.Collector, c.exponent, c.Start, c.kept = old.ID, old.Collector, old.exponent, old.Start, true
+			c.ID, c.Collector, c.exponent, c.Start, c.placed = old.ID, old.Collector, old.exponent, old.Start, true
 			used[c.ID] = true
 		}
 		c.Group = p.attributeOf(&q)
@@ -220,7 +220,7 @@ func (p *Program) choose(o CompileOptions) {
 // chooseAll finds collectors that each draw at most limit coupons a packet.
 func (p *Program) chooseAll(limit float64, o CompileOptions) {
 	for i := range p.Queries {
-		if c := &p.Queries[i]; !c.kept {
+		if c := &p.Queries[i]; !c.placed {
 			c.Collector, c.exponent = best(float64(c.Threshold), limit, p.survival(c, o), o.Word, o.multiples...)
 		}
 	}
@@ -233,7 +233,7 @@ func (p *Program) giveRest(o CompileOptions) {
 	for left := o.Budget - p.rate(); left > o.Budget/100; left = o.Budget - p.rate() {
 		worst, most := -1, 0.0
 		for i := range p.Queries {
-			if e := p.score(&p.Queries[i], o); !done[i] && !p.Queries[i].kept && e > most {
+			if e := p.score(&p.Queries[i], o); !done[i] && !p.Queries[i].placed && e > most {
 				worst, most = i, e
 			}
 		}
@@ -264,7 +264,7 @@ const worthwhile = 0.99
 // count chooses n again, which does not change ties: alternating p.survive and p.choose may not converge.
 func (p *Program) count(o CompileOptions) {
 	for i := range p.Queries {
-		if c := &p.Queries[i]; !c.kept {
+		if c := &p.Queries[i]; !c.placed {
 			c.Collector.N = count(c.Collector.M, c.Collector.P*p.survival(c, o), float64(c.Threshold))
 		}
 	}
@@ -294,7 +294,7 @@ func (p *Program) rate() (sum float64) {
 	return sum
 }
 
-// place lays out the coupons of every attribute in the gaps between those of kept queries.
+// place lays out the coupons of every attribute in the gaps between those of queries that stay.
 func (p *Program) place() error {
 	for i := range p.Attributes {
 		a := &p.Attributes[i]
@@ -316,14 +316,14 @@ func (p *Program) placeIn(a *attribute) error {
 	order := slices.Clone(a.queries)
 	slices.SortStableFunc(order, func(x, y int) int { return p.Queries[x].exponent - p.Queries[y].exponent })
 	for _, q := range order {
-		if c := &p.Queries[q]; c.kept {
+		if c := &p.Queries[q]; c.placed {
 			taken = append(taken, [2]float64{c.Start, c.Start + c.Rate()})
 		}
 	}
 	end := 0.0
 	for _, q := range order {
 		c := &p.Queries[q]
-		if !c.kept {
+		if !c.placed {
 			c.Start = gap(taken, c.Collector.P, c.Rate())
 			taken = append(taken, [2]float64{c.Start, c.Start + c.Rate()})
 		}

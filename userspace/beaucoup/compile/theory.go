@@ -114,7 +114,7 @@ func within(tolerance, t, limit, survival float64, word int, multiples []float64
 // needs only one rule a coupon for powers of two.
 var oddMultiples = []float64{3, 5, 7}
 
-// count is the number of coupons out of m with probability p at which draws come closest to t, by score.
+// count is the number of coupons out of m with probability p at which draws are closest to t, by score.
 func count(m int, p, t float64) (n int) {
 	smallest, mean, variance := math.Inf(1), 0.0, 0.0
 	for k := 1; k <= m; k++ {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What theory gives for 24 of 32 coupons: 12.4 % at m*p = 1, 15.2 % at 1/2, 17.3 % as p goes to 0.
+// What theory gives for 24 of 32 coupons: 12.4 % at m*p = 1, 15.2 % at 1/2, 17.3 % as p falls to 0.
 func TestErrorOfCollectors(t *testing.T) {
 	for _, c := range []struct{ p, want float64 }{{1.0 / 32, 0.124}, {1.0 / 64, 0.152}, {1.0 / 65536, 0.173}} {
 		collector := Collector{M: 32, N: 24, P: c.p}

@@ -119,7 +119,7 @@ func TestLink(t *testing.T) {
 	c, s := newCentral(t)
 	var mu sync.Mutex
 	var plans []uint64
-	var told []bus.Message
+	var messages []bus.Message
 	renewed := 0
 	var log written
 	const boot = int64(1_700_000_000e9)
@@ -127,7 +127,7 @@ func TestLink(t *testing.T) {
 	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Software: "1.2", Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Plan:    func(p *bus.Plan) { mu.Lock(); plans = append(plans, p.Revision); mu.Unlock() },
 		Refused: func() map[string]string { return map[string]string{"b": "why"} },
-		Message: func(m bus.Message) { mu.Lock(); told = append(told, m); mu.Unlock() },
+		Message: func(m bus.Message) { mu.Lock(); messages = append(messages, m); mu.Unlock() },
 		Renew:   func() { mu.Lock(); renewed++; mu.Unlock() },
 		Clock:   func() int64 { return time.Now().UnixNano() - boot }, Wall: func() int64 { return time.Now().UnixNano() + 5e9 },
 		Hello: 10 * time.Millisecond, Linger: time.Millisecond}, &hub, func(instance string) bool { return instance == "m/eth0" })
@@ -143,24 +143,24 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Publish("m/eth0", "heard", 77, 2, []byte("x"))
+	l.Publish("m/eth0", "received", 77, 2, []byte("x"))
 	b := c.batch()
-	if i := b.Items[0]; b.Incarnation != first.Incarnation || b.Number != 1 || b.Oldest != 1 || len(b.Items) != 1 || i.Measurement != "m" || i.Instance != "m/eth0" || i.Algorithm != "heard" ||
+	if i := b.Items[0]; b.Incarnation != first.Incarnation || b.Number != 1 || b.Oldest != 1 || len(b.Items) != 1 || i.Measurement != "m" || i.Instance != "m/eth0" || i.Algorithm != "received" ||
 		string(i.Message) != "x" || i.Number != 3 || i.Time != 77 {
 		t.Errorf("%+v", b)
 	}
 	c.answer(bus.Answer{Incarnation: first.Incarnation + 2, Run: 4, Received: 1, Used: 1, Plan: &bus.Plan{Revision: 9}}) // to another incarnation
 	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &bus.Plan{Revision: 8}, Sent: 2, Complaint: "no good",
-		Messages: []bus.Message{{Instance: "m/eth0", Algorithm: "heard", Data: []byte("one")}, {Instance: "m/eth0", Algorithm: "heard", Data: []byte("two")}}})
+		Messages: []bus.Message{{Instance: "m/eth0", Algorithm: "received", Data: []byte("one")}, {Instance: "m/eth0", Algorithm: "received", Data: []byte("two")}}})
 	h := c.hello("with the plan", func(h bus.Hello) bool { return h.Revision == 8 })
 	if !h.Clock.Known || h.Clock.Offset < boot-30e9 || h.Clock.Offset > boot+30e9 || h.Number != 1 {
 		t.Errorf("%+v", h)
 	}
-	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Received: 1, Plan: &bus.Plan{Revision: 8}, Sent: 3, Complaint: "no good", Messages: []bus.Message{{Instance: "m", Algorithm: "heard", Data: []byte("three")}}})
-	testutil.Wait(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Received: 1, Plan: &bus.Plan{Revision: 8}, Sent: 3, Complaint: "no good", Messages: []bus.Message{{Instance: "m", Algorithm: "received", Data: []byte("three")}}})
+	testutil.Wait(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(messages) == 3 })
 	mu.Lock()
-	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(told[0].Data)+string(told[2].Data) != "onethree" { // with another run everything is new
-		t.Errorf("plans %v, renewed %d times, logged %q", plans, renewed, told)
+	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(messages[0].Data)+string(messages[2].Data) != "onethree" { // with another run everything is new
+		t.Errorf("plans %v, renewed %d times, logged %q", plans, renewed, messages)
 	}
 	mu.Unlock()
 	if n := log.count("no good"); n != 1 {
@@ -171,7 +171,7 @@ func TestLink(t *testing.T) {
 	}
 
 	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Received: 1, Used: 1, Sent: 4}) // a message is lost
-	testutil.Wait(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
+	testutil.Wait(t, "instances restart", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
 	for _, instance := range []string{"other", "m/eth0"} {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: instance}, Snapshot: []byte("s")}})
 	}
@@ -179,7 +179,7 @@ func TestLink(t *testing.T) {
 	if b := c.batch(); b.Number != 2 || b.Oldest != 2 || len(b.Items) != 1 || string(b.Items[0].Snapshot) != "s" || b.Items[0].Instance != "m/eth0" || b.Items[0].Algorithm != "lean" || !b.Clock.Known {
 		t.Errorf("%+v", b)
 	}
-	l.Begin("m", "heard")
+	l.Begin("m", "received")
 	if b := c.batch(); b.Number != 3 || len(b.Items) != 1 || !b.Items[0].Begins || b.Items[0].Measurement != "m" {
 		t.Errorf("%+v", b)
 	}
@@ -193,7 +193,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Publish("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
+	l.Publish("m", "received", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
 	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
 	for range 2 { // there is space for only one: batch 2 is dropped, a window, and batch 3, a beginning
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}, Snapshot: make([]byte, 2000)}})
@@ -203,12 +203,12 @@ func TestLink(t *testing.T) {
 	if h.Oldest != 5 || h.Number != 5 {
 		t.Errorf("%+v", h)
 	}
-	testutil.Wait(t, "a lost beginning is said again", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 4 })
+	testutil.Wait(t, "a lost beginning is sent again", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 4 })
 	if h := l.Health(); h.Lost != 2 || h.Messages != 1 || h.Waiting == 0 {
 		t.Errorf("%+v", h)
 	}
 
-	l.Publish("m/eth0", "heard", 1, 0, []byte("last"))
+	l.Publish("m/eth0", "received", 1, 0, []byte("last"))
 	hub.Close()
 	closed := make(chan struct{})
 	go func() { l.Close(); close(closed) }()
@@ -235,7 +235,7 @@ func TestCloseSendsTheLastWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := c.hello("of the agent", func(h bus.Hello) bool { return h.Incarnation == l.incarnation })
-		l.Publish("m", "heard", 1, 0, []byte("in a batch"))
+		l.Publish("m", "received", 1, 0, []byte("in a batch"))
 		testutil.Wait(t, "the batch is being made", func() bool { return len(l.items) == 0 })
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m"}, Snapshot: []byte("last")}})
 		closed := make(chan struct{})
@@ -256,7 +256,7 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Publish("m", "heard", 1, 0, []byte("x"))
+	l.Publish("m", "received", 1, 0, []byte("x"))
 	testutil.Wait(t, "a batch waits", func() bool { return l.Health().Waiting == 1 })
 	if h := l.Health(); h.Connected || h.Messages != 0 || h.Sent != 0 || h.Bytes == 0 || h.Answered != -1 {
 		t.Errorf("%+v", h)

@@ -386,7 +386,7 @@ func (l *Link) sendAll() {
 	}
 }
 
-// stalled goes back to the oldest batch that was not received if no batch arrives.
+// stalled returns to the oldest batch that was not received if no batch arrives.
 func (l *Link) stalled() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,18 +16,18 @@ import (
 // answering is a link without a network, which writes down what it is made to do.
 type answering struct {
 	*Link
-	log     bytes.Buffer
-	plans   []uint64
-	heard   []string
-	renewed int
-	clock   int64
+	log      bytes.Buffer
+	plans    []uint64
+	messages []string
+	renewed  int
+	clock    int64
 }
 
 func newAnswering() *answering {
 	a := &answering{clock: 1000}
 	a.Link = &Link{incarnation: 7, queue: queue{limit: 1 << 20}, wake: make(chan struct{}, 1), numbers: map[source]uint64{}, items: make(chan bus.Item, 4), opts: Options{
 		Log: slog.New(slog.NewTextHandler(&a.log, nil)), Clock: func() int64 { return a.clock },
-		Plan: func(p *bus.Plan) { a.plans = append(a.plans, p.Revision) }, Message: func(m bus.Message) { a.heard = append(a.heard, string(m.Data)) },
+		Plan: func(p *bus.Plan) { a.plans = append(a.plans, p.Revision) }, Message: func(m bus.Message) { a.messages = append(a.messages, string(m.Data)) },
 		Renew: func() { a.renewed++ }}}
 	for n := range uint64(6) {
 		a.queue.put(sealed{n + 1, content{windows: 1}, make([]byte, 10)})
@@ -40,9 +40,9 @@ func newAnswering() *answering {
 func TestAnswered(t *testing.T) {
 	a := newAnswering()
 	for n, c := range []struct {
-		answer                           bus.Answer
-		again, sent, received            uint64
-		plans, heard, complaints, begins int
+		answer                              bus.Answer
+		again, sent, received               uint64
+		plans, messages, complaints, begins int
 	}{
 		{bus.Answer{Incarnation: 6, Run: 1, Received: 2}, 0, 5, 0, 0, 0, 0, 0},                                                         // another's
 		{bus.Answer{Incarnation: 7, Run: 1, Received: 2, Used: 1, Plan: &bus.Plan{Revision: 1}}, 3, 2, 2, 1, 0, 0, 1},                  // the first one that answers: back to its position
@@ -65,12 +65,12 @@ func TestAnswered(t *testing.T) {
 		if a.again != c.again || a.queue.sent != c.sent || a.queue.received != c.received {
 			t.Errorf("answer %d: %d are sent again, %d are sent and %d received, want %d, %d and %d", n, a.again, a.queue.sent, a.queue.received, c.again, c.sent, c.received)
 		}
-		if complaints := strings.Count(a.log.String(), "refused a message"); len(a.plans) != c.plans || len(a.heard) != c.heard || complaints != c.complaints || a.renewed != c.begins {
-			t.Errorf("answer %d: %d plans, %d messages, %d complaints, %d beginnings, want %d, %d, %d and %d", n, len(a.plans), len(a.heard), complaints, a.renewed, c.plans, c.heard, c.complaints, c.begins)
+		if complaints := strings.Count(a.log.String(), "refused a message"); len(a.plans) != c.plans || len(a.messages) != c.messages || complaints != c.complaints || a.renewed != c.begins {
+			t.Errorf("answer %d: %d plans, %d messages, %d complaints, %d beginnings, want %d, %d, %d and %d", n, len(a.plans), len(a.messages), complaints, a.renewed, c.plans, c.messages, c.complaints, c.begins)
 		}
 	}
-	if !slices.Equal(a.plans, []uint64{1, 2}) || strings.Join(a.heard, "") != "abd" {
-		t.Errorf("plans %v, messages %v", a.plans, a.heard)
+	if !slices.Equal(a.plans, []uint64{1, 2}) || strings.Join(a.messages, "") != "abd" {
+		t.Errorf("plans %v, messages %v", a.plans, a.messages)
 	}
 	if a.answered([]byte("no")); !strings.Contains(a.log.String(), "malformed reply") {
 		t.Errorf("logged: %s", &a.log)
@@ -128,7 +128,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// What waits when a link ends goes in batches that a coordinator takes.
+// What waits when a link ends is sent in batches that a coordinator takes.
 func TestLastBatchesAreBounded(t *testing.T) {
 	l := newAnswering().Link
 	l.conn, l.items = &nats.Conn{}, make(chan bus.Item, 4*bus.MaxItems)

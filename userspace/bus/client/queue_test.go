@@ -16,7 +16,7 @@ import (
 )
 
 // A batch leaves the queue when it was used or when there is no room, counts as lost if it was not received, and is sent again from where
-// the coordinator says.
+// the coordinator answers.
 func TestQueue(t *testing.T) {
 	q := queue{limit: 100}
 	for n := range uint64(5) {

@@ -42,8 +42,8 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	heard := make(chan *nats.Msg, 16)
-	if _, err := own.ChanSubscribe(bus.UpAll, heard); err != nil {
+	received := make(chan *nats.Msg, 16)
+	if _, err := own.ChanSubscribe(bus.UpAll, received); err != nil {
 		t.Fatal(err)
 	}
 	if err := own.Flush(); err != nil {
@@ -69,7 +69,7 @@ func TestServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m := <-heard; m.Subject != bus.DataSubject("a") || len(heard) != 0 {
+	if m := <-received; m.Subject != bus.DataSubject("a") || len(received) != 0 {
 		t.Errorf("received %s", m.Subject)
 	}
 	for _, name := range []string{"a", "", "a b"} {

@@ -118,8 +118,8 @@ func TestWrong(t *testing.T) {
 	schema := compiled(t)
 	const ka = "keys: {ca: /a, certificate: /b, key: /c}"
 	for _, c := range []struct {
-		text, at, says string
-		structure      bool
+		text, at, contains string
+		structure          bool
 	}{
 		{"bus: {}\n", "1:1", "lacks measurements", true},
 		{"measurements: []\n", "1:15", "is empty", true},
@@ -155,8 +155,8 @@ func TestWrong(t *testing.T) {
 			t.Errorf("taken, or refused without a place: %q: %v", c.text, err)
 			continue
 		}
-		if got := err.Error(); !strings.Contains(got, "f:"+c.at+": ") || !strings.Contains(got, c.says) {
-			t.Errorf("%q is refused with %q, want %s and %q", c.text, got, c.at, c.says)
+		if got := err.Error(); !strings.Contains(got, "f:"+c.at+": ") || !strings.Contains(got, c.contains) {
+			t.Errorf("%q is refused with %q, want %s and %q", c.text, got, c.at, c.contains)
 		}
 		var v any
 		if yaml.Unmarshal([]byte(c.text), &v) != nil {
@@ -205,7 +205,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 func TestBounds(t *testing.T) {
 	const coordinator = "measurements:\n  - {name: a, algorithms: {added: }"
 	for _, c := range []struct {
-		before, behind                string
+		before, after                 string
 		least, less, most, more, none string
 	}{
 		{coordinator + ", window: ", "}", "100ms", "99ms", "24h", "25h", "~"},
@@ -217,8 +217,8 @@ func TestBounds(t *testing.T) {
 		{coordinator + "}\nlimits: {heap: ", "}", "64MiB", "67108863", "4096GiB", "4398046511105", "[]"},
 	} {
 		for text, ok := range map[string]bool{c.least: true, c.less: false, c.most: true, c.more: false, c.none: false} {
-			if _, err := Parse("f", []byte(c.before+text+c.behind)); (err == nil) != ok {
-				t.Errorf("%s%s%s: %v", c.before, text, c.behind, err)
+			if _, err := Parse("f", []byte(c.before+text+c.after)); (err == nil) != ok {
+				t.Errorf("%s%s%s: %v", c.before, text, c.after, err)
 			}
 		}
 	}

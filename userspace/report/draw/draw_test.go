@@ -13,22 +13,22 @@ import (
 
 // seen records its input, and fails from one window on.
 type seen struct {
-	told  []string
+	calls []string
 	fails int
 }
 
 var errBroken = errors.New("broken pipe")
 
-func (s *seen) Start(r report.Run) error { s.told = append(s.told, "run "+r.Version); return nil }
+func (s *seen) Start(r report.Run) error { s.calls = append(s.calls, "run "+r.Version); return nil }
 func (s *seen) Line(l report.Line) error {
-	s.told = append(s.told, "line "+l.Algorithm)
-	if s.fails > 0 && len(s.told) >= s.fails {
+	s.calls = append(s.calls, "line "+l.Algorithm)
+	if s.fails > 0 && len(s.calls) >= s.fails {
 		return errBroken
 	}
 	return nil
 }
-func (s *seen) Notice(text string) { s.told = append(s.told, "notice "+text) }
-func (s *seen) Close() error       { s.told = append(s.told, "close"); return nil }
+func (s *seen) Notice(text string) { s.calls = append(s.calls, "notice "+text) }
+func (s *seen) Close() error       { s.calls = append(s.calls, "close"); return nil }
 
 func never(time.Duration) <-chan time.Time { return nil }
 
@@ -46,8 +46,8 @@ func TestDrawn(t *testing.T) {
 	if err := d.Close(never); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.told) != 6 || !strings.HasPrefix(s.told[0], "notice 1 reports were not shown: this output") || !slices.Equal(s.told[1:], []string{"run 1", "line a", "notice n", "line b", "close"}) {
-		t.Errorf("%q", s.told)
+	if len(s.calls) != 6 || !strings.HasPrefix(s.calls[0], "notice 1 reports were not shown: this output") || !slices.Equal(s.calls[1:], []string{"run 1", "line a", "notice n", "line b", "close"}) {
+		t.Errorf("%q", s.calls)
 	}
 	hub, s = feed.Hub{}, &seen{}
 	sub = hub.Subscribe(feed.Options{Depth: 1})
@@ -55,17 +55,17 @@ func TestDrawn(t *testing.T) {
 	hub.Publish(t.Context(), line("forgotten"))
 	sub.Leave()
 	d = New(s, sub, func(err error) { t.Error(err) })
-	if err := d.Close(never); err != nil || len(s.told) != 2 || !strings.HasPrefix(s.told[0], "notice 1 reports") {
-		t.Errorf("%q, %v", s.told, err)
+	if err := d.Close(never); err != nil || len(s.calls) != 2 || !strings.HasPrefix(s.calls[0], "notice 1 reports") {
+		t.Errorf("%q, %v", s.calls, err)
 	}
 }
 
 // A failed write is reported once, and nothing else is written; the run continues to its end.
 func TestBroken(t *testing.T) {
 	var hub feed.Hub
-	s, told, cleared := &seen{fails: 2}, []error{}, 0
+	s, calls, cleared := &seen{fails: 2}, []error{}, 0
 	sub := hub.Subscribe(feed.Options{Wait: true})
-	d := New(s, sub, func(err error) { told = append(told, err) })
+	d := New(s, sub, func(err error) { calls = append(calls, err) })
 	d.Clearing(func() { cleared++ })
 	for range 5 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a"}})
@@ -74,8 +74,8 @@ func TestBroken(t *testing.T) {
 	if err := d.Close(never); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || !errors.Is(told[0], errBroken) || !slices.Equal(s.told, []string{"line a", "line a", "close"}) || cleared != 3 {
-		t.Errorf("got %v, written %q, cleared %d times", told, s.told, cleared)
+	if len(calls) != 1 || !errors.Is(calls[0], errBroken) || !slices.Equal(s.calls, []string{"line a", "line a", "close"}) || cleared != 3 {
+		t.Errorf("got %v, written %q, cleared %d times", calls, s.calls, cleared)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestCleared(t *testing.T) {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a"}})
 	}
 	hub.Close()
-	if err := d.Close(never); err != nil || cleared != 3 || len(s.told) != 3 {
-		t.Errorf("cleared %d times for %q, %v", cleared, s.told, err)
+	if err := d.Close(never); err != nil || cleared != 3 || len(s.calls) != 3 {
+		t.Errorf("cleared %d times for %q, %v", cleared, s.calls, err)
 	}
 }

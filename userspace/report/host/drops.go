@@ -36,7 +36,7 @@ type Drop struct {
 	BytesTotal   uint64 `json:"bytes_total"`
 }
 
-// DropsSince is what the counts of an interface say of the time since earlier ones, the most packets first.
+// DropsSince is what the counts of an interface have risen by since earlier ones, the most packets first.
 func DropsSince(earlier, now []drops.Count) []Drop {
 	list := []Drop{}
 	for _, n := range now {

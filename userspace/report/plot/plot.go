@@ -178,13 +178,13 @@ func multiples(steps []float64, low, high float64) (values []float64) {
 
 // Sparks draws one character for each of the latest windows: its value relative to the largest. A window without a value is
 // blank.
-func Sparks(unicode bool, went []float64, most float64, width int) string {
+func Sparks(unicode bool, past []float64, most float64, width int) string {
 	levels := []rune("_.-=+*%#")
 	if unicode {
 		levels = []rune("▁▂▃▄▅▆▇█")
 	}
 	var b strings.Builder
-	for _, x := range went[max(0, len(went)-width):] {
+	for _, x := range past[max(0, len(past)-width):] {
 		switch {
 		case math.IsNaN(x):
 			b.WriteByte(' ')

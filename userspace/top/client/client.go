@@ -96,7 +96,7 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 		return err
 	}
 	name := r.URL.RequestURI()
-	had := c.kept(name)
+	had := c.cached(name)
 	if had.tag != "" {
 		r.Header.Set("If-None-Match", had.tag)
 	}
@@ -164,7 +164,7 @@ func plain(err error) error {
 	return err
 }
 
-func (c *Client) kept(name string) answer {
+func (c *Client) cached(name string) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known[name]

@@ -114,7 +114,7 @@ func (m *Model) anywhere(k Key) (e Effect, done bool) {
 	return Draw, true
 }
 
-// escape goes back one step: it clears a filter, leaves a view, or clears the choice of an interface.
+// escape takes one step back: it clears a filter, leaves a view, or clears the choice of an interface.
 func (m *Model) escape() Effect {
 	switch p := m.Place(); {
 	case p.Filter != "":

@@ -66,7 +66,7 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	return out
 }
 
-// empty reports whether a text column has no text in any row: remarks are rare. Columns of numbers are kept, since 0 is information.
+// empty reports whether a text column has no text in any row: remarks are rare. Columns of numbers stay, since 0 is information.
 func empty(t *api.Table, column int) bool {
 	return len(t.Rows) > 0 && t.Columns[column].Unit == "" && !slices.ContainsFunc(t.Rows, func(row []json.RawMessage) bool {
 		return string(row[column]) != `""` && string(row[column]) != "null"

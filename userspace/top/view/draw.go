@@ -234,7 +234,7 @@ func (s *screen) findings(list []*finding.Finding, rows int) {
 		s.add(Span{"asking " + m.Source, Soft})
 		return
 	case len(list) == 0 && len(m.Open) > 0:
-		s.add(Span{fmt.Sprintf("%d findings go on; the filter hides them", len(m.Open)), Warning})
+		s.add(Span{fmt.Sprintf("%d open findings; the filter hides them", len(m.Open)), Warning})
 	case len(list) == 0 && m.Latest == 0:
 	case len(list) == 0:
 		s.add(Span{"Nothing is wrong, as far as is measured.", Good})

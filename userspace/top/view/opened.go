@@ -26,7 +26,7 @@ func (s *screen) opened() {
 		s.add(Span{"loading the window", Soft})
 		return
 	case r == nil:
-		s.add(Span{"No window is kept from before this time: ] shows the next, l the latest.", Warning})
+		s.add(Span{"No window is stored from before this time: ] shows the next, l the latest.", Warning})
 		return
 	}
 	for _, l := range s.brief(r) {
@@ -659,7 +659,7 @@ func (s *screen) help() (out []Line) {
 		out = append(out, Line{})
 	}
 	keys("Everywhere", "Up Down j k", "choose or scroll; PageUp, PageDown, Home (g), G", "Enter", "go down: finding, its instance, row", "Esc Backspace", "go back; clears a filter first",
-		"[  ]", "the window before, the window after (as far as windows are kept)", "{  }", "thirty windows earlier or later", "l End", "live again", "Space p", "pause; again: live", "q Ctrl-C", s.o.Quit)
+		"[  ]", "the window before, the window after (as far as windows are stored)", "{  }", "thirty windows earlier or later", "l End", "live again", "Space p", "pause; again: live", "q Ctrl-C", s.o.Quit)
 	keys("Findings and instances", "Tab", "from findings to instances and back", "Right", "from a finding to the instance and the row that it is about", "/", "filter by text", "s S  < >  1-9", "sort by the next column, reverse; the previous and the next column; column by number",
 		"i", "one interface only", "h", "state of the process, notices, ended findings", "d", "everything of an instance")
 	keys("An instance", "Left Right", "another algorithm", "Tab", "another table: flows, prefixes, slices, bursts, alerts", "Enter", "a row with all columns and what they mean", "d", "everything: distributions, numbers, losses, parameters")

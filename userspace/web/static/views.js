@@ -61,7 +61,7 @@ async function findings(page) {
 	const [found, { instances: all }] = await Promise.all([page.ask("findings", span(page)), page.ask("instances")]);
 	const list = found.findings.filter((f) => f.until === null || f.until / 1e6 >= r.from);
 	const open = list.filter((f) => f.until === null && f.state !== "ends"), over = list.filter((f) => !open.includes(f));
-	return [h("h2", {}, open.length ? (open.length === 1 ? "One finding goes on" : `${open.length} findings go on`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f, all)),
+	return [h("h2", {}, open.length ? (open.length === 1 ? "One open finding" : `${open.length} open findings`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f, all)),
 		list.length > 0 && h("h2", {}, "When"), list.length > 0 && timeline(list.slice(0, 40), begun(list, r), r.to, page.width),
 		over.length > 0 && h("details", {}, h("summary", {}, over.length === 1 ? "One finding is over" : `${over.length} findings are over`), ...over.slice(0, 100).map((f) => one(page, f, all)))];
 }

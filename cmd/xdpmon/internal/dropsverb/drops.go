@@ -206,7 +206,7 @@ func (r *run) print() error {
 	return r.env.PrintLines(d.Lines()...)
 }
 
-// isRemoved reports whether an interface no longer exists, and says so once.
+// isRemoved reports whether an interface no longer exists, and prints it once.
 func (r *run) isRemoved(index int) bool {
 	if r.removed[index] {
 		return true

@@ -187,7 +187,7 @@ func sockets(path string) ([]string, error) {
 	return []string{cfg.Socket}, nil
 }
 
-// slow is how long an answer may take before it is said what is waited for.
+// slow is how long an answer may take before the screen names what is waited for.
 const slow = time.Second
 
 func try(ctx context.Context, t client.Target, notices io.Writer) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
-// notices tells when it was written to.
+// notices signals that it was written to.
 type notices struct {
 	once    sync.Once
 	written chan string

@@ -6,7 +6,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// SpaceSaving is the algorithm of Metwally et al. (section 3.2): a full table's smallest entry goes to whoever comes, with
+// SpaceSaving is the algorithm of Metwally et al. (section 3.2): a full table's smallest entry is given to whoever arrives, with
 // its count plus one. With admit it is RAP: only with probability 1/(count + 1). A reference: it knows no memory rules.
 type SpaceSaving struct {
 	size  int

@@ -27,17 +27,17 @@ const (
 // lookEvery is how often the file of slices and the interfaces are looked at.
 const lookEvery = 200 * time.Millisecond
 
-// steer is what a file of slices needs: who belongs to which, and the loop that divides.
-type steer struct {
+// sliceController is what a file of slices needs: who belongs to which, and the loop that divides.
+type sliceController struct {
 	members  *prefix.Table
 	loop     *control.Loop
 	mapped   struct{ slices, offered, dropped, refused *maps.Shared }
 	modified time.Time // of the file
-	gone     bool      // it is, as was said
+	removed  bool      // it is, as was reported
 	around   []slices.Interface
 	looked   int64
-	left     string // interfaces without room, as was said
-	absent   string // interfaces that are not there, as was said
+	left     string // interfaces without room, as was reported
+	absent   string // interfaces that are not there, as was reported
 	reading  *reading
 }
 
@@ -102,19 +102,19 @@ func (i *instance) bindSteer(set *maps.Set) (err error) {
 	return i.members.Replace(i.plan.Roots, i.plan.Rules)
 }
 
-// announce says what has to be known from the start.
+// announce reports what has to be known from the start.
 func (i *instance) announce() {
 	if i.fail == failHold && !i.replay {
-		i.tell("ahab: limits stay for %v when this process stops or, pinned, is killed", i.hold)
+		i.notify("ahab: limits stay for %v when this process stops or, pinned, is killed", i.hold)
 	}
 	if left := strings.Join(i.plan.Left, ", "); left != i.left {
 		if i.left = left; left != "" {
-			i.tell("ahab: no room for a slice of %s: they pass unlimited; give %s more room", left, i.path)
+			i.notify("ahab: no room for a slice of %s: they pass unlimited; give %s more room", left, i.path)
 		}
 	}
 	if absent := strings.Join(i.plan.Absent, ", "); absent != i.absent {
 		if i.absent = absent; absent != "" && !i.replay {
-			i.tell("ahab: %s names %s, which is not here: its slices have no packets until it is", i.path, absent)
+			i.notify("ahab: %s names %s, which is not here: its slices have no packets until it is", i.path, absent)
 		}
 	}
 }
@@ -151,27 +151,27 @@ func (i *instance) Spare(n int, until int64) {
 	i.mapped.slices.Store(n*sliceWords+5, uint64(until))
 }
 
-// steered is a tick of the loop. What keeps a change from being carried out is said, and changes nothing.
-func (i *instance) steered(now int64) error {
+// controlled is a tick of the loop. What prevents a change is reported, and changes nothing.
+func (i *instance) controlled(now int64) error {
 	if i.loop == nil {
 		return nil
 	}
 	if i.path != "" && (i.reading != nil || now-i.looked >= int64(lookEvery)) {
 		i.looked = now
 		if err := i.follow(); err != nil {
-			i.tell("ahab: the slices stay as they were: %v", err)
+			i.notify("ahab: the slices stay as they were: %v", err)
 		}
 	}
 	switch away := i.loop.Tick(now, i); {
 	case away < 0:
-		i.tell("ahab: the clock was set back by %v: the control loop restarts", time.Duration(-away*1e9).Round(time.Millisecond))
+		i.notify("ahab: the clock was set back by %v: the control loop restarts", time.Duration(-away*1e9).Round(time.Millisecond))
 	case away > 0:
-		i.tell("ahab: the control loop did not run for %v: limits held for %v of it, and begin anew", time.Duration(away*1e9).Round(time.Millisecond), i.held())
+		i.notify("ahab: the control loop did not run for %v: limits held for %v of it, and restart", time.Duration(away*1e9).Round(time.Millisecond), i.held())
 	}
 	return nil
 }
 
-// follow carries out what has changed in the file, or of the interfaces that it names. A file that is gone leaves everything as it is.
+// follow carries out what has changed in the file, or of the interfaces that it names. A file that was removed leaves everything as it is.
 func (i *instance) follow() error {
 	if i.reading != nil {
 		return i.carry()
@@ -185,8 +185,8 @@ func (i *instance) follow() error {
 		return i.change(i.read(false, around))
 	}
 	info, err := slices.Stat(i.path)
-	if gone := err != nil; gone != i.gone {
-		if i.gone = gone; gone {
+	if removed := err != nil; removed != i.removed {
+		if i.removed = removed; removed {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (i *instance) follow() error {
 // reading is a file on its way: thousands of slices take longer than limits may wait for the loop.
 type reading struct{ done chan plans }
 
-// plans are what a file comes to on the interfaces that there are.
+// plans are the result of a file on the interfaces that there are.
 type plans struct {
 	file   *slices.File
 	around []slices.Interface
