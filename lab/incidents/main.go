@@ -154,10 +154,10 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 		log.Printf("not judged: %v", err)
 		return nil
 	}
-	p.staged.starved(p.late, t.window)
 	j := judgeLive(p.staged, &live, p.facts.onset, t.window)
 	r.live(j)
-	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong; emulators late by %v", in.name, seed, j.inTime, j.expected, len(j.wrong), p.late.Round(time.Millisecond))
+	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong, of them %d windows that were late by our clock, too; emulators late by %v", in.name, seed, j.inTime, j.expected, len(j.wrong), j.shown,
+		p.late.Round(time.Millisecond))
 	if err := p.report(*misses, "live", j, &live); err != nil || seed-*first >= uint64(*reads) {
 		return errors.Join(err, remove(p.capture))
 	}
