@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -34,10 +35,16 @@ var (
 	misses   = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
+// mostMemory is what this process has before its garbage is collected, bytes.
+const mostMemory = 3 << 30
+
 func main() {
 	log.SetFlags(log.Ltime)
 	log.SetPrefix("incidents: ")
 	flag.Parse()
+	// The collector stops the emulators' threads, and has no real-time priority as they have to let them go on.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(mostMemory)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
