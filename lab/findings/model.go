@@ -123,7 +123,14 @@ func (h *host) window() []report.Line {
 		line("hhh", h.shares(load), map[string]uint64{}),
 		line("conquest", h.queue(load), map[string]uint64{}),
 	}
+	lines[len(lines)-1].Packets.Queue = h.drops(load)
 	return lines
+}
+
+// drops are what the queue drops: hardly anything, in bursts.
+func (h *host) drops(load float64) *report.Queue {
+	carried := h.poisson(10000 * load)
+	return &report.Queue{Carried: uint64(carried), Dropped: uint64(min(carried, h.poisson(carried*2e-4*load*h.burst(10*odd))))}
 }
 
 // start is Monday 2026-01-05: ns since 1970.

@@ -343,7 +343,7 @@ func (v *view) services() {
 const (
 	most     = .55  // share of the packets that leave a standing queue from which one flow or host is the cause
 	full     = .6   // share of waiting packets from which the link is full
-	dropsToo = .005 // share of packets dropped by a full link from which that is a separate finding
+	dropsToo = .005 // share of packets dropped by a full link from which that is a separate finding: less for certain is not
 )
 
 func (v *view) queues() {
@@ -371,7 +371,7 @@ func (v *view) queues() {
 	for _, r := range v.active(finding.QueueDrops) {
 		switch {
 		case v.has(finding.UnfairUser): // the user that fills the queue causes the drops
-		case standing[r.Instance] && r.Value.Value < dropsToo: // that finding's sentence includes the drops
+		case standing[r.Instance] && r.Value.High < dropsToo: // that finding's sentence includes the drops
 		case standing[r.Instance]:
 			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: more traffic arrives than the link carries", steps(queueCounters(r), shaped(r.Instance)))
 		case !v.queueApart(r.Instance): // otherwise the next window shows who fills the queue
@@ -459,7 +459,7 @@ func (v *view) dropped(instance string) string {
 // droppedBeside is the same where drops are a finding of their own, which has the share: its worst window is another one.
 func (v *view) droppedBeside(instance string) string {
 	for _, r := range v.by[finding.QueueDrops] {
-		if r.Instance == instance && r.Value.Value >= dropsToo {
+		if r.Instance == instance && r.Value.High >= dropsToo && r.Value.Value > 0 {
 			return "; the queue drops packets"
 		}
 	}

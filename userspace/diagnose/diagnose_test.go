@@ -30,6 +30,12 @@ func unsure(r finding.Reading) finding.Reading {
 	return r
 }
 
+// upTo is a reading whose value may be as large as high.
+func upTo(r finding.Reading, high float64) finding.Reading {
+	r.Value.High = high
+	return r
+}
+
 // lasting is a reading of what was there in n windows.
 func lasting(r finding.Reading, n int) finding.Reading {
 	r.Windows = n
@@ -94,6 +100,8 @@ func TestDiagnose(t *testing.T) {
 		"unfair": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Part: .7}, finding.Blame{Flow: "c", Part: .1})}, "unfair-user a > b"},
 		"unfair host": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Source: "a", Part: .3}, finding.Blame{Flow: "a > c", Source: "a", Part: .4},
 			finding.Blame{Flow: "d > e", Source: "d", Part: .3}), reading(finding.QueueDrops, queue, .03, 0)}, "unfair-user a"},
+		"full, and drops perhaps as much": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Source: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}),
+			upTo(reading(finding.QueueDrops, queue, .0045, 0), .007)}, "loss-in-queue eth0, link-full eth0"},
 		"full and drops": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Source: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}),
 			reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0, link-full eth0"},
 		"scan": {[]finding.Reading{said(reading(finding.Scanning, host("10.1.1.1"), 200, 100), "beaucoup.alerts[host-scan]"), said(reading(finding.FloodedByMany, host("10.1.1.1"), 2000, 1000)),
