@@ -248,8 +248,9 @@ func (v *view) carries(instance string) bool {
 // together is how many windows before the refusals the answers of a subject may start to decrease.
 const together = 3
 
-// explains is the minimum share of the unanswered requests that the missing answers of a subject must explain.
-const explains = .1
+// explains is the minimum share of the unanswered requests that the missing answers of a subject must explain. One connection makes several: Linux repeats a SYN
+// each second, so that a server of 10 connections a window of 2 s leaves up to 100 SYNs unanswered.
+const explains = .04
 
 // surely is how many windows of more unanswered requests, without a subject whose answers decrease, are reported as unanswered.
 const surely = 4

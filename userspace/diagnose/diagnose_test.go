@@ -36,6 +36,12 @@ func upTo(r finding.Reading, high float64) finding.Reading {
 	return r
 }
 
+// tried is a reading of a share of n.
+func tried(r finding.Reading, n float64) finding.Reading {
+	r.Trials = n
+	return r
+}
+
 // lasting is a reading of what was there in n windows.
 func lasting(r finding.Reading, n int) finding.Reading {
 	r.Windows = n
@@ -112,6 +118,10 @@ func TestDiagnose(t *testing.T) {
 			said(reading(finding.Scanning, host("10.2.2.2"), 5000, 1000), "beaucoup.alerts[superspreader]")}, "flood-many-sources 10.2.2.2"},
 		"dead": {[]finding.Reading{reading(finding.HandshakeRefused, eth0, .5, 1), reading(finding.HandshakeVanished, prefix("10.2.3.0/24"), .1, 50), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 20),
 			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.0/24"},
+		"dead, and its SYNs are repeated": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 9.5),
+			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.4"},
+		"fewer answers of one do not explain it": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 3),
+			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered eth0"},
 		"one way":       {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), usual(reading(finding.DataSegments, eth0, 900, 900)), reading(finding.HandshakeRefused, eth0, 0, 1)}, "one-direction eth0"},
 		"all dead":      {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), reading(finding.DataSegments, eth0, 10, 900)}, "unanswered eth0"},
 		"resolver":      {[]finding.Reading{reading(finding.DNSRefused, eth0, .5, 1), reading(finding.DNSVanished, host("10.9.0.1"), .1, 30), usual(reading(finding.DNSVanished, host("10.9.0.2"), 30, 30))}, "dns-unanswered 10.9.0.1"},
