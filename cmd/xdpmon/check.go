@@ -53,7 +53,7 @@ func newCheck(env *environment) *cobra.Command {
 		Args:              cli.NeedArgs(1, -1, "the interface or capture to check"),
 		ValidArgsFunction: completeInterfaces,
 	}
-	o := &checkOptions{output: addOutput(cmd), names: naming.Add(cmd)}
+	o := &checkOptions{output: addOutput(cmd), names: naming.Add(cmd, "services", "guests")}
 	f := cmd.Flags()
 	f.DurationVar(&o.took, "for", time.Minute, "how long to measure on interfaces; 0: until Ctrl-C")
 	f.DurationVar(&o.window, "window", 5*time.Second, "length of a window, 1s to 24h: a finding needs two")

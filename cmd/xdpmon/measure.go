@@ -63,7 +63,7 @@ type measureOptions struct {
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
-	o := &measureOptions{output: addOutput(cmd), names: naming.Add(cmd)}
+	o := &measureOptions{output: addOutput(cmd), names: naming.Add(cmd, "services")}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
 	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")

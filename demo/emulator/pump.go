@@ -52,7 +52,7 @@ func (p *pump) wait() bool {
 		ts := unix.NsecToTimespec(max(p.way[0].due-now(), 0))
 		timeout = &ts
 	}
-	if _, err := unix.Ppoll(fds[:], timeout, nil); err != nil && err != unix.EINTR {
+	if err := ppoll(fds[:], timeout); err != 0 && err != unix.EINTR {
 		return false
 	}
 	if fds[1].Revents&unix.POLLERR != 0 && fds[1].Revents&unix.POLLIN == 0 {
@@ -162,7 +162,7 @@ func (p *pump) transmit(batch []transit) {
 		case err == 0:
 		case err == unix.EAGAIN:
 			fds := [1]unix.PollFd{{Fd: int32(p.out.fd), Events: unix.POLLOUT}}
-			_, _ = unix.Poll(fds[:], 10)
+			_ = ppoll(fds[:], &unix.Timespec{Nsec: 10e6})
 		case err != unix.EINTR && len(batch) > 0:
 			p.fate(Failed)
 			p.finish(batch[0], Failed, 0)
@@ -185,7 +185,7 @@ func (p *pump) sendmmsg(batch []transit) (int, unix.Errno) {
 		p.msgs[i].hdr.Iov = &p.iovecs[i]
 		p.msgs[i].hdr.Iovlen = 1
 	}
-	n, _, err := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(p.out.fd), uintptr(unsafe.Pointer(&p.msgs[0])),
+	n, _, err := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(p.out.fd), uintptr(unsafe.Pointer(&p.msgs[0])),
 		uintptr(len(batch)), 0, 0, 0)
 	if err != 0 {
 		return 0, err

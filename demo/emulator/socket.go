@@ -62,8 +62,9 @@ func (s *socket) close() { _ = unix.Close(s.fd) }
 
 // drops returns the packets that the kernel dropped since the last call because this end did not read fast enough.
 func (s *socket) drops() uint64 {
-	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
-	if err != nil {
+	var stats unix.TpacketStats
+	size := uint32(unsafe.Sizeof(stats))
+	if _, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_PACKET, unix.PACKET_STATISTICS, uintptr(unsafe.Pointer(&stats)), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
 		return 0
 	}
 	return uint64(stats.Drops)
@@ -102,7 +103,7 @@ func (s *socket) receive() (int, error) {
 	for i := range s.batch.msgs {
 		s.batch.msgs[i].hdr.SetControllen(controlMax)
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.batch.msgs[0])),
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.batch.msgs[0])),
 		batchSize, unix.MSG_DONTWAIT, 0, 0)
 	if errno == unix.EAGAIN || errno == unix.EINTR {
 		return 0, nil

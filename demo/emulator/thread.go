@@ -3,6 +3,7 @@ package emulator
 import (
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,6 +11,11 @@ import (
 // A link must not wait for a processor: its delay would be that of a busy machine. So its two threads are scheduled
 // before everything else (within what the kernel leaves to real-time threads, 95 % of the time), wake up without
 // timer slack, and find a place in Go's scheduler even while all others are taken.
+//
+// They enter no system call the usual way. On the way back from one, Go's runtime spins while another thread looks at this one (the monitor, which
+// takes places from threads in system calls; the garbage collector). That thread has no real-time priority: if this one has just taken
+// its processor, both wait until the kernel lets it run, which it does for 50 ms of each second. Links stood still for
+// .95 to 1 s by this. A raw system call keeps its place; signals of the runtime interrupt it, so that nobody waits for it.
 
 // prepareThread is called on the thread, which is locked and ends with its goroutine.
 func prepareThread() {
@@ -28,4 +34,10 @@ func addPlaces(n int) {
 	places.Lock()
 	defer places.Unlock()
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
+}
+
+// ppoll waits for events, for at most a time where there is one.
+func ppoll(fds []unix.PollFd, timeout *unix.Timespec) unix.Errno {
+	_, _, err := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
+	return err
 }

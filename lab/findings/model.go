@@ -123,7 +123,14 @@ func (h *host) window() []report.Line {
 		line("hhh", h.shares(load), map[string]uint64{}),
 		line("conquest", h.queue(load), map[string]uint64{}),
 	}
+	lines[len(lines)-1].Packets.Queue = h.drops(load)
 	return lines
+}
+
+// drops are what the queue drops: hardly anything, in bursts.
+func (h *host) drops(load float64) *report.Queue {
+	carried := h.poisson(10000 * load)
+	return &report.Queue{Carried: uint64(carried), Dropped: uint64(min(carried, h.poisson(carried*2e-4*load*h.burst(10*odd))))}
 }
 
 // start is Monday 2026-01-05: ns since 1970.
@@ -179,28 +186,30 @@ func (h *host) segments(load float64) report.Body {
 	rate := lossOrdinary * (1 + load) * math.Exp(h.loss.next(h.r))
 	holes := h.poisson(n * rate * h.burst(10*odd))
 	behind := h.poisson(n * rate * h.burst(10*odd))
-	return report.Body{Tables: []report.Table{h.lossy(holes)}, Values: []report.Value{value("loss_gaps", holes+behind/3), value("loss_given_back", behind/3), value("loss_examined", n), value("retrans_examined", n),
-		value("retransmitted", holes+h.poisson(n*rate*h.burst(10*odd))), value("ooo_examined", n), value("out_of_order", behind)}}
+	again := h.poisson(n * rate * h.burst(10*odd)) // lost after
+	return report.Body{Tables: []report.Table{h.lossy("loss", "src", "lost", 1460, holes), h.lossy("retrans", "dst", "retransmitted", 1, again)},
+		Values: []report.Value{value("loss_gaps", holes+behind/3), value("loss_given_back", behind/3), value("loss_examined", n), value("retrans_examined", n), value("retransmitted", holes+again),
+			value("ooo_examined", n), value("out_of_order", behind)}}
 }
 
-// lossy is who sent what is missing: one network of eight half of it, since what loses in bursts is one path.
-func (h *host) lossy(holes float64) report.Table {
-	t := report.Table{Name: "loss"}
-	for _, c := range []string{"src", "lost", "lost_at_least"} {
+// lossy is whose segments are missing, or sent again: one network of eight has half of them, since what loses in bursts is one path.
+func (h *host) lossy(name, end, column string, size, segments float64) report.Table {
+	t := report.Table{Name: name}
+	for _, c := range []string{end, column, column + "_at_least"} {
 		t.Columns = append(t.Columns, report.Column{Name: c})
 	}
 	lost := make([]float64, len(h.networks))
 	one := h.r.IntN(len(lost))
-	for range int(holes) {
+	for range int(segments) {
 		at := one
 		if h.r.IntN(2) == 0 {
 			at = h.r.IntN(len(lost))
 		}
-		lost[at] += 1460
+		lost[at] += size
 	}
-	for n, bytes := range lost {
-		if bytes > 0 {
-			t.Rows = append(t.Rows, []any{fmt.Sprintf("10.%d.0.7", n), bytes, bytes})
+	for n, events := range lost {
+		if events > 0 {
+			t.Rows = append(t.Rows, []any{fmt.Sprintf("10.%d.0.7", n), events, events})
 		}
 	}
 	return t

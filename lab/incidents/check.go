@@ -26,9 +26,10 @@ type found struct {
 	Subject  struct {
 		Name string `json:"name"`
 	} `json:"subject"`
-	Since   int64  `json:"since"`
-	Windows int    `json:"windows"`
-	Text    string `json:"text"`
+	Since   int64    `json:"since"`
+	High    *float64 `json:"expected_high"`
+	Windows int      `json:"windows"`
+	Text    string   `json:"text"`
 
 	at   time.Time // when it was read
 	line string
@@ -40,6 +41,7 @@ type answer struct {
 	unable         []string
 	code           int
 	complaints     string
+	windows        *flips // of a live run
 	started        func() // called when measuring begins
 }
 
@@ -59,7 +61,15 @@ func checkLive(binary string, t timing, a *answer) watcher {
 			time.AfterFunc(d, func() { _ = cmd.Process.Signal(unix.SIGCONT) })
 		}
 		a.started = started
-		return a.run(cmd, w.stage.Device.Start)
+		watching, end := context.WithCancel(ctx)
+		defer end()
+		return a.run(cmd, func(cmd *exec.Cmd) error {
+			if err := w.stage.Device.Start(cmd); err != nil {
+				return err
+			}
+			a.windows = watchFlips(watching, cmd.Process.Pid)
+			return nil
+		})
 	}
 }
 

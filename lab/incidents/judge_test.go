@@ -118,3 +118,31 @@ func TestDraw(t *testing.T) {
 		t.Errorf("%d incidents", len(incidents))
 	}
 }
+
+// Windows are late where the bank changed late by the harness' clock: one that only says so is not, nor one at another time, nor one that was read seldom.
+func TestFlips(t *testing.T) {
+	at := func(s float64) time.Time { return time.Unix(100, 0).Add(time.Duration(s * 1e9)) }
+	f, c := &flips{}, &chain{}
+	for n, read := range []float64{0, 1.9, 2, 3.9, 4, 7.1, 7.2, 9, 9.1} { // banks change just before the even ones
+		f.step(c, uint64(n/2%2), at(read), at(read))
+	}
+	high := 2.4e9
+	for _, c := range []struct {
+		name  string
+		kind  string
+		since float64
+		want  bool
+	}{{"late", windowsLate, 4.05, true}, {"in time", windowsLate, 2.05, false}, {"at another time", windowsLate, 6, false}, {"another kind", scan, 4.05, false}} {
+		n := &found{Kind: c.kind, Since: at(c.since).UnixNano(), High: &high}
+		if got := f.show(n); got != c.want {
+			t.Errorf("%s: %t; %+v", c.name, got, f.ended)
+		}
+	}
+	seldom, c := &flips{}, &chain{}
+	for n, read := range []float64{0, 1.9, 2, 2.6, 4.6} { // the last window may have been 2 s long
+		seldom.step(c, uint64(n/2%2), at(read), at(read))
+	}
+	if seldom.show(&found{Kind: windowsLate, Since: at(2).UnixNano(), High: &high}) {
+		t.Errorf("a window that may have been in time is late: %+v", seldom.ended)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -34,10 +35,16 @@ var (
 	misses   = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
+// mostMemory is what this process has before its garbage is collected, bytes.
+const mostMemory = 3 << 30
+
 func main() {
 	log.SetFlags(log.Ltime)
 	log.SetPrefix("incidents: ")
 	flag.Parse()
+	// The collector stops the emulators' threads, and has no real-time priority as they have to let them go on.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(mostMemory)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
@@ -154,10 +161,10 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 		log.Printf("not judged: %v", err)
 		return nil
 	}
-	p.staged.starved(p.late, t.window)
 	j := judgeLive(p.staged, &live, p.facts.onset, t.window)
 	r.live(j)
-	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong; emulators late by %v", in.name, seed, j.inTime, j.expected, len(j.wrong), p.late.Round(time.Millisecond))
+	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong, of them %d windows that were late by our clock, too; emulators late by %v", in.name, seed, j.inTime, j.expected, len(j.wrong), j.shown,
+		p.late.Round(time.Millisecond))
 	if err := p.report(*misses, "live", j, &live); err != nil || seed-*first >= uint64(*reads) {
 		return errors.Join(err, remove(p.capture))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/xdpmon/xdpmon/demo/traffic"
@@ -66,28 +65,20 @@ func full(w *world) *staged {
 	}
 }
 
-// use is the share of the link's rate that tshark's bytes have, from a second after the onset on: the median of its seconds, since in some a busy machine forwards nothing.
+// use is the share of the link's rate that tshark's bytes have, from a second after the onset on.
 func (w *world) use(f *facts) float64 {
 	from := f.onset.Add(time.Second)
-	var bytes []float64 // by second; the last one is not whole
+	var bytes int
+	var last time.Time
 	for _, r := range f.rows {
 		if r.at.After(from) && (w.options.Clients.Contains(r.src) || w.options.Clients6.Contains(r.src)) {
-			n := int(r.at.Sub(from) / time.Second)
-			for len(bytes) <= n {
-				bytes = append(bytes, 0)
-			}
-			bytes[n] += float64(r.bytes)
+			bytes, last = bytes+r.bytes, r.at
 		}
 	}
-	if len(bytes) < 2 {
-		return 0
-	}
-	bytes = bytes[:len(bytes)-1]
-	slices.Sort(bytes)
-	return bytes[len(bytes)/2] * 8 / w.options.Rate
+	return float64(bytes) * 8 / last.Sub(from).Seconds() / w.options.Rate
 }
 
-// usedBefore is the share until the onset, in the mean.
+// usedBefore is the same share until the onset.
 func (w *world) usedBefore(f *facts) float64 {
 	before := f.before(func(r row) bool { return w.options.Clients.Contains(r.src) || w.options.Clients6.Contains(r.src) })
 	if len(before) == 0 {

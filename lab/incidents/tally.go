@@ -19,6 +19,7 @@ type tally struct {
 	runs, absent                    int // absent: tshark, tc or ss do not see the incident, so that the run is not judged
 	expected, found, inTime, wrong  int
 	quiet                           int // runs in which nothing else was found
+	shown                           int // runs in which nothing else was found but late windows that the harness' clock shows as well
 	disordered, codes               int
 	captures, capExpected, capFound int
 	capWrong, capQuiet              int
@@ -30,6 +31,8 @@ func (t *tally) live(j judged) {
 	t.expected, t.found, t.inTime, t.wrong = t.expected+j.expected, t.found+j.found, t.inTime+j.inTime, t.wrong+len(j.wrong)
 	if len(j.wrong) == 0 {
 		t.quiet++
+	} else if len(j.wrong) == j.shown {
+		t.shown++
 	}
 	if !j.order {
 		t.disordered++
@@ -65,17 +68,17 @@ func (t *tally) add(u tally) {
 		}
 	}
 	t.runs, t.absent = t.runs+u.runs, t.absent+u.absent
-	t.expected, t.found, t.inTime, t.wrong, t.quiet = t.expected+u.expected, t.found+u.found, t.inTime+u.inTime, t.wrong+u.wrong, t.quiet+u.quiet
+	t.expected, t.found, t.inTime, t.wrong, t.quiet, t.shown = t.expected+u.expected, t.found+u.found, t.inTime+u.inTime, t.wrong+u.wrong, t.quiet+u.quiet, t.shown+u.shown
 	t.disordered, t.codes = t.disordered+u.disordered, t.codes+u.codes
 	t.captures, t.capExpected, t.capFound, t.capWrong, t.capQuiet = t.captures+u.captures, t.capExpected+u.capExpected, t.capFound+u.capFound, t.capWrong+u.capWrong, t.capQuiet+u.capQuiet
 }
 
-var columns = []string{"incident", "expected", "runs", "found within two windows", "found at all", "runs with nothing else", "what else", "in captures", "captures with nothing else"}
+var columns = []string{"incident", "expected", "runs", "found within two windows", "found at all", "runs with nothing else", "runs with true late windows and nothing else", "what else", "in captures", "captures with nothing else"}
 
 func (t *tally) row(name string) []string {
 	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
 	judgedRuns := t.runs - t.absent
-	return []string{name, t.said, fmt.Sprint(judgedRuns), of(t.inTime, t.expected), of(t.found, t.expected), of(t.quiet, judgedRuns), strings.Join(t.what, ", "),
+	return []string{name, t.said, fmt.Sprint(judgedRuns), of(t.inTime, t.expected), of(t.found, t.expected), of(t.quiet, judgedRuns), fmt.Sprint(t.shown), strings.Join(t.what, ", "),
 		of(t.capFound, t.capExpected), of(t.capQuiet, t.captures)}
 }
 
@@ -86,7 +89,8 @@ the harness on both sides that delays, loses and reorders, and HTB with a FIFO b
 traffic (50 connections a second of 24 hosts to 9 servers, 16 connections that stay, DNS and NTP); it lasts %v. Windows are %v.
 
 An incident begins in the middle of a window. It is *found within two windows* if a finding of the right kind and subject is printed at the end of the second window after that one or
-earlier. A run has *nothing else* if each finding of it is the incident or one of the consequences that lab/incidents lists with it. *In captures*: ` + "`xdpmon check`" + ` on a capture that dumpcap wrote of the
+earlier. A run has *nothing else* if each finding of it is the incident or one of the consequences that lab/incidents lists with it. *True late windows* are findings of late windows that nobody staged, whose length the harness has measured by its own clock (it reads the bank that
+xdpmon changes at the end of a window): such a run is not one with nothing else, and counted in a column of its own. *In captures*: ` + "`xdpmon check`" + ` on a capture that dumpcap wrote of the
 same packets on the same interface; what a queue does cannot be seen there, since the capture begins behind it. Each run is judged only after tshark, tc and ss have shown that the incident is in
 the traffic.
 

@@ -2,11 +2,13 @@ package agent
 
 import (
 	"fmt"
+	"log/slog"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/loader/links"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	naming "github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -67,14 +69,33 @@ func (a *Agent) forget(next knowledge) {
 }
 
 // updateGuests updates the addresses of guests.
-func (a *Agent) updateGuests(links []Link) {
+func (a *Agent) updateGuests(links []Link) { a.known.names.SetGuests(addresses(guestsOf(links))) }
+
+// guestsOf are the guests of interfaces by their index.
+func guestsOf(links []Link) map[int]report.Guest {
 	guests := map[int]report.Guest{}
 	for _, l := range links {
 		if l.Guest.Name != "" {
 			guests[l.Index] = l.Guest
 		}
 	}
-	a.known.names.SetGuests(addresses(guests))
+	return guests
+}
+
+// Guests are the addresses of this host's guests now (domains of libvirt, pods, containers, network namespaces), for verbs that run without an agent. A source that cannot be
+// read names nobody.
+func Guests() (map[netip.Addr]report.Guest, error) {
+	r, err := links.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	list, err := (&watcher{links: r}).list()
+	if err != nil {
+		return nil, err
+	}
+	newNamer(config.Names{Libvirt: true, Namespaces: true}, slog.New(slog.DiscardHandler)).name(list)
+	return addresses(guestsOf(list)), nil
 }
 
 // learnOn learns names from DNS answers that arrive on the measured interfaces.

@@ -10,6 +10,8 @@ import (
 const (
 	fullUse = .95 // share of a slice's capacity that is used
 	jain    = .8  // of users above the limit: below it shares are not fair
+	// mostAbove is by how much of the limit rates may read too high on average: above it Jain's index is no measure of what passed.
+	mostAbove = .1
 )
 
 // findings are which slices are full or shared unfairly.
@@ -38,6 +40,12 @@ func findings(l report.Line) (seen finding.Seen) {
 		f := finding.New(l, finding.SliceUnfair, subject, finding.Estimate{Value: fair, Low: fair - 1.96*err, High: min(1, fair+1.96*err), Unit: report.Ratio}, "Jain's index of the users' shares",
 			"ahab.slices.fairness", "ahab.users")
 		f.Lower, f.Bound, f.Blames = true, jain, users[name]
+		if above := finding.Num(l.Report, "rate_error") / r.Num("limit"); above > mostAbove {
+			f.Weak = "users' rates read too high by more than a tenth of the limit"
+			seen.Unable = append(seen.Unable, "whether users of "+name+" on "+l.Place()+" get fair shares: their rates read too high by more than a tenth of the limit, by what others put into the same cells (remedy: raise ahab.columns)")
+		} else if above > 0 {
+			f.Value.Low -= above // who reads too high is cut off too early, and seems to get as much as the others
+		}
 		seen.Measures = append(seen.Measures, f)
 	})
 	if !limited {

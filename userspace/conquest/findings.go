@@ -15,6 +15,7 @@ const (
 	longerWait       = 5e6
 	dropped          = .001
 	fewestDropped    = 10
+	dropScatter      = .001 // of the share that is dropped, between windows: most queues drop nothing
 )
 
 // findings are whether the queue stands or drops, and whose packets are in it.
@@ -38,7 +39,7 @@ func findings(l report.Line) (seen finding.Seen) {
 	seen.Measures = append(seen.Measures, m, wait, peak)
 	if q := l.Packets.Queue; q != nil && q.Carried > 0 {
 		d := finding.New(l, finding.QueueDrops, subject, finding.Share(float64(q.Dropped), float64(q.Carried)), "share of packets that the queue drops", "packets.queue.dropped", "packets.queue.carried")
-		d.Trials, d.Delta = float64(q.Carried), dropped
+		d.Trials, d.Delta, d.Scatter = float64(q.Carried), dropped, dropScatter
 		if q.Dropped < fewestDropped {
 			d.Value.Low = 0
 		}

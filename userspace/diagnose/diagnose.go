@@ -248,8 +248,9 @@ func (v *view) carries(instance string) bool {
 // together is how many windows before the refusals the answers of a subject may start to decrease.
 const together = 3
 
-// explains is the minimum share of the unanswered requests that the missing answers of a subject must explain.
-const explains = .1
+// explains is the minimum share of the unanswered requests that the missing answers of a subject must explain. One connection makes several: Linux repeats a SYN
+// each second, so that a server of 10 connections a window of 2 s leaves up to 100 SYNs unanswered.
+const explains = .04
 
 // surely is how many windows of more unanswered requests, without a subject whose answers decrease, are reported as unanswered.
 const surely = 4
@@ -343,7 +344,7 @@ func (v *view) services() {
 const (
 	most     = .55  // share of the packets that leave a standing queue from which one flow or host is the cause
 	full     = .6   // share of waiting packets from which the link is full
-	dropsToo = .005 // share of packets dropped by a full link from which that is a separate finding
+	dropsToo = .005 // share of packets dropped by a full link from which that is a separate finding: less for certain is not
 )
 
 func (v *view) queues() {
@@ -371,7 +372,7 @@ func (v *view) queues() {
 	for _, r := range v.active(finding.QueueDrops) {
 		switch {
 		case v.has(finding.UnfairUser): // the user that fills the queue causes the drops
-		case standing[r.Instance] && r.Value.Value < dropsToo: // that finding's sentence includes the drops
+		case standing[r.Instance] && r.Value.High < dropsToo: // that finding's sentence includes the drops
 		case standing[r.Instance]:
 			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: more traffic arrives than the link carries", steps(queueCounters(r), shaped(r.Instance)))
 		case !v.queueApart(r.Instance): // otherwise the next window shows who fills the queue
@@ -459,7 +460,7 @@ func (v *view) dropped(instance string) string {
 // droppedBeside is the same where drops are a finding of their own, which has the share: its worst window is another one.
 func (v *view) droppedBeside(instance string) string {
 	for _, r := range v.by[finding.QueueDrops] {
-		if r.Instance == instance && r.Value.Value >= dropsToo {
+		if r.Instance == instance && r.Value.High >= dropsToo && r.Value.Value > 0 {
 			return "; the queue drops packets"
 		}
 	}
@@ -481,7 +482,7 @@ func topUsers(blames []finding.Blame) string {
 func (v *view) losses() {
 	queue := v.has(finding.LossInQueue, finding.LinkFull, finding.UnfairUser, finding.QueueDelay, finding.Flood, finding.FloodManySources)
 	reordered := v.worst(finding.OutOfOrder)
-	holes, resent := cmp.Or(v.worst(finding.Holes), v.holesFrom()), v.worst(finding.Resent)
+	holes, resent := cmp.Or(v.worst(finding.Holes), v.ofOne(finding.HolesFrom)), cmp.Or(v.worst(finding.Resent), v.ofOne(finding.ResentTo))
 	again := v.value(finding.Resent)
 	if reordered != nil && (queue || again > reordered.Value.Value) {
 		reordered = nil // retransmissions are out of order
@@ -510,9 +511,12 @@ func (v *view) losses() {
 	}
 }
 
-// holesFrom is the network from which most of the missing segments are, where the share of its interface has not changed enough to show it.
-func (v *view) holesFrom() (worst *finding.Reading) {
-	for _, r := range v.active(finding.HolesFrom) {
+// wholes are the symptoms of an interface that those of single networks are parts of.
+var wholes = map[finding.Symptom]finding.Symptom{finding.HolesFrom: finding.Holes, finding.ResentTo: finding.Resent}
+
+// ofOne is the network with most of the segments that are missing, or sent again, where the share of its interface has not changed enough to show it.
+func (v *view) ofOne(s finding.Symptom) (worst *finding.Reading) {
+	for _, r := range v.active(s) {
 		if (!r.Apart || v.most(r)) && (worst == nil || r.Value.Low > worst.Value.Low) {
 			worst = r
 		}
@@ -520,16 +524,18 @@ func (v *view) holesFrom() (worst *finding.Reading) {
 	return worst
 }
 
-// most reports whether most of what is missing on a network's interface is missing from this network.
+// most reports whether most of a symptom of a network's interface is this network's.
 func (v *view) most(r *finding.Reading) bool {
-	return slices.ContainsFunc(v.by[finding.Holes], func(all *finding.Reading) bool { return all.Instance == r.Instance && common(all, false) == r.Subject })
+	return slices.ContainsFunc(v.by[wholes[r.Symptom]], func(all *finding.Reading) bool {
+		return all.Instance == r.Instance && common(all, r.Symptom == finding.ResentTo) == r.Subject
+	})
 }
 
-// overtaken reports whether retransmissions to a place are spurious: its delay has just risen above the senders' timeout.
+// overtaken reports whether retransmissions to a place are spurious: its delay, or that of a host in it, has just risen above the senders' timeout.
 func (v *view) overtaken(place finding.Subject) bool {
 	for _, s := range []finding.Symptom{finding.HandshakeLate, finding.DataLate} {
 		for _, r := range v.by[s] {
-			if r.Apart && r.Value.Value-r.Expected.Value > leastTimeout && (place.Type == finding.Interface || r.Subject == place) {
+			if r.Apart && r.Value.Value-r.Expected.Value > leastTimeout && (place.Type == finding.Interface || r.Subject == place || network(r.Subject.Name) == place.Name) {
 				return true
 			}
 		}
@@ -636,18 +642,41 @@ func narrowest(heavy []*finding.Reading, r *finding.Reading, p netip.Prefix) *fi
 // longerThanAlerts is in how many windows an alert of a flood is raised that begins in the middle of the first.
 const longerThanAlerts = 3
 
+// wrapped names the largest flows of other protocols than TCP, UDP and ICMP of an interface, and reports whether they are most of its packets that are not parsed: these are
+// tunnels then, and no answers to a flood.
+func (v *view) wrapped(r *finding.Reading) (names string, most bool) {
+	if r.Symptom != finding.NotInside {
+		return "", false
+	}
+	parsed := []string{"tcp", "udp", "icmp", "icmpv6"}
+	var list []finding.Blame
+	least := 0.
+	for _, flows := range v.by[finding.FlowShare] {
+		for _, b := range flows.Blames {
+			if _, proto, ok := strings.Cut(b.Flow, "/"); ok && flows.Instance == r.Instance && !slices.Contains(parsed, proto) && b.Low > 0 {
+				list, least = append(list, b), least+b.Low
+			}
+		}
+	}
+	if least < dominant*r.Value.Value {
+		return "", false
+	}
+	return strings.TrimPrefix(largest(list), "; "), true
+}
+
 // measuring handles limits of the measurement itself.
 func (v *view) measuring() {
 	attacked := v.has(finding.Flood, finding.FloodManySources, finding.Scan)
 	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed, finding.NotInside: finding.Unparsed} {
 		for _, r := range v.active(symptom) {
-			if symptom == finding.NotInside && r.Windows < longerThanAlerts {
+			ends, most := v.wrapped(r)
+			if symptom == finding.NotInside && r.Windows < longerThanAlerts && !most {
 				continue // who floods is known by then, and answered by ICMP
 			}
 			if attacked && (k == finding.TableTooSmall || symptom == finding.NotInside) { // an attack fills tables, and causes ICMP answers
 				continue
 			}
-			v.add(k, r.Subject, r, "", r.Measure.Next)
+			v.add(k, r.Subject, r, ends, r.Measure.Next)
 		}
 	}
 }

@@ -30,6 +30,18 @@ func unsure(r finding.Reading) finding.Reading {
 	return r
 }
 
+// upTo is a reading whose value may be as large as high.
+func upTo(r finding.Reading, high float64) finding.Reading {
+	r.Value.High = high
+	return r
+}
+
+// tried is a reading of a share of n.
+func tried(r finding.Reading, n float64) finding.Reading {
+	r.Trials = n
+	return r
+}
+
 // lasting is a reading of what was there in n windows.
 func lasting(r finding.Reading, n int) finding.Reading {
 	r.Windows = n
@@ -81,14 +93,21 @@ func TestDiagnose(t *testing.T) {
 		"loss of all":             {[]finding.Reading{blamed(reading(finding.Holes, eth0, .03, 0), lossy[0], finding.Blame{Source: "10.3.1.1", Part: 90}), blamed(reading(finding.HolesFrom, prefix("10.1.1.0/24"), .015, .0005), lossy[:1]...)}, "loss-before eth0"},
 		"sent again out of order": {[]finding.Reading{blamed(reading(finding.OutOfOrder, eth0, .02, 0), lossy...), blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "loss-after 10.2.2.0/24"},
 		"loss after":              {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "loss-after 10.2.2.0/24"},
-		"own queue":               {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...), reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0"},
-		"reordering":              {[]finding.Reading{blamed(reading(finding.OutOfOrder, eth0, .05, 0), lossy...), blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "reordering 10.1.1.0/24"},
+		"one among many is sent to again": {[]finding.Reading{blamed(usual(reading(finding.Resent, eth0, .004, .001)), lossy...), blamed(reading(finding.ResentTo, prefix("10.2.2.0/24"), .0035, .0005), lossy[:1]...)},
+			"loss-after 10.2.2.0/24"},
+		"others are sent to again": {[]finding.Reading{blamed(usual(reading(finding.Resent, eth0, .004, .001)), lossy...), blamed(reading(finding.ResentTo, prefix("10.3.1.0/24"), .002, .0005), lossy[1:]...)}, ""},
+		"a host of it is late": {[]finding.Reading{blamed(usual(reading(finding.Resent, eth0, .004, .001)), lossy...), blamed(reading(finding.ResentTo, prefix("10.2.2.0/24"), .0035, .0005), lossy[:1]...),
+			unsure(reading(finding.DataLate, host("10.2.2.2"), 60e6, 20e6))}, ""},
+		"own queue":  {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...), reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0"},
+		"reordering": {[]finding.Reading{blamed(reading(finding.OutOfOrder, eth0, .05, 0), lossy...), blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "reordering 10.1.1.0/24"},
 		"full": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}), reading(finding.QueueDrops, queue, .003, 0),
 			reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 90, 20)}, "link-full eth0"},
 		"waits":  {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .4, 0), finding.Blame{Flow: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2})}, "queue-delay eth0"},
 		"unfair": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Part: .7}, finding.Blame{Flow: "c", Part: .1})}, "unfair-user a > b"},
 		"unfair host": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Source: "a", Part: .3}, finding.Blame{Flow: "a > c", Source: "a", Part: .4},
 			finding.Blame{Flow: "d > e", Source: "d", Part: .3}), reading(finding.QueueDrops, queue, .03, 0)}, "unfair-user a"},
+		"full, and drops perhaps as much": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Source: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}),
+			upTo(reading(finding.QueueDrops, queue, .0045, 0), .007)}, "loss-in-queue eth0, link-full eth0"},
 		"full and drops": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Source: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}),
 			reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0, link-full eth0"},
 		"scan": {[]finding.Reading{said(reading(finding.Scanning, host("10.1.1.1"), 200, 100), "beaucoup.alerts[host-scan]"), said(reading(finding.FloodedByMany, host("10.1.1.1"), 2000, 1000)),
@@ -99,6 +118,10 @@ func TestDiagnose(t *testing.T) {
 			said(reading(finding.Scanning, host("10.2.2.2"), 5000, 1000), "beaucoup.alerts[superspreader]")}, "flood-many-sources 10.2.2.2"},
 		"dead": {[]finding.Reading{reading(finding.HandshakeRefused, eth0, .5, 1), reading(finding.HandshakeVanished, prefix("10.2.3.0/24"), .1, 50), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 20),
 			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.0/24"},
+		"dead, and its SYNs are repeated": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 9.5),
+			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.4"},
+		"fewer answers of one do not explain it": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 3),
+			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered eth0"},
 		"one way":       {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), usual(reading(finding.DataSegments, eth0, 900, 900)), reading(finding.HandshakeRefused, eth0, 0, 1)}, "one-direction eth0"},
 		"all dead":      {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), reading(finding.DataSegments, eth0, 10, 900)}, "unanswered eth0"},
 		"resolver":      {[]finding.Reading{reading(finding.DNSRefused, eth0, .5, 1), reading(finding.DNSVanished, host("10.9.0.1"), .1, 30), usual(reading(finding.DNSVanished, host("10.9.0.2"), 30, 30))}, "dns-unanswered 10.9.0.1"},
@@ -118,8 +141,12 @@ func TestDiagnose(t *testing.T) {
 			gone(usual(reading(finding.NTPVanished, host("10.9.0.4"), .1, 1)), 1), usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, "ntp-unanswered 10.9.0.3"},
 		"a server that is seldom asked": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 1)), 2),
 			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
-		"closed":            {[]finding.Reading{lasting(reading(finding.NotInside, eth0, .2, 0), 3)}, "unparsed eth0"},
-		"not known":         {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, ""},
+		"closed":    {[]finding.Reading{lasting(reading(finding.NotInside, eth0, .2, 0), 3)}, "unparsed eth0"},
+		"not known": {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, ""},
+		"tunnel": {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0), blamed(usual(reading(finding.FlowShare, eth0, .19, .19)), finding.Blame{Flow: "10.1.1.1 > 10.2.2.2/gre", Part: 19, Low: .18},
+			finding.Blame{Flow: "10.1.1.1:5 > 10.2.2.2:6/udp", Part: 9, Low: .09})}, "unparsed eth0"},
+		"answers to a flood": {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0), blamed(usual(reading(finding.FlowShare, eth0, .19, .19)), finding.Blame{Flow: "10.2.2.2 > 10.1.1.1/icmp", Part: 19, Low: .18},
+			finding.Blame{Flow: "10.1.1.1 > 10.2.2.2/esp", Part: 1, Low: .01})}, ""},
 		"not known of whom": {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), unsure(reading(finding.DataLate, prefix("10.1.3.0/24"), 90, 5))}, ""},
 		"of a server":       {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 400, 20), usual(reading(finding.DataLate, prefix("10.1.3.0/24"), 5, 5))}, "slow-server 10.2.3.4"},
 		"many small":        {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},

@@ -32,6 +32,7 @@ const (
 	Holes             Symptom = "holes"       // lean: sequence numbers that are missing
 	HolesFrom         Symptom = "holes-from"  // lean: sequence numbers of one network that are missing
 	Resent            Symptom = "resent"      // lean: sent again though it had passed here
+	ResentTo          Symptom = "resent-to"   // lean: the same to one network
 	OutOfOrder        Symptom = "out-of-order"
 	DataSegments      Symptom = "data-segments" // lean: segments with payload
 	QueueStands       Symptom = "queue-stands"  // conquest: packets that waited

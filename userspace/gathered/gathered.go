@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -256,12 +257,23 @@ func (g *Gatherer) one(key string, list []seen) finding.Finding {
 		f.Known = g.could(f.Subject, f.Hosts)
 		f.Because = g.who(f)
 	}
+	if host := list[0].host; host != "" {
+		f.Next = onHost(f.Next, host)
+	}
 	if g.begun[key] == 0 {
 		g.begun[key] = f.Since
 	}
 	f.ID = key + " " + finding.Clock(g.begun[key])
 	f.State = finding.GoesOn
 	return f
+}
+
+// commands of a finding's steps have to be given on the host that found it.
+var commands = regexp.MustCompile(`(^|; )(\d+\. )?(xdpmon|tc|mtr|dig|ntpdate|ping|ip route) `)
+
+// onHost names the host in the steps that are its commands: the one whose values the finding has.
+func onHost(next, host string) string {
+	return commands.ReplaceAllString(next, "${1}${2}on "+strings.ReplaceAll(host, "$", "")+", ${3} ")
 }
 
 // widest is the largest network among the subjects; "" if they are not networks.

@@ -14,7 +14,7 @@ var start = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 
 func found(k finding.Kind, typ, name string, harm float64) finding.Finding {
 	return finding.Finding{Kind: k, Severity: finding.Of(k), Subject: finding.Subject{Type: typ, Name: name}, Interface: "eth0", Since: start.Add(time.Duration(harm-60) * time.Second).UnixNano(), Harm: harm,
-		Because: "SYN-ACKs are late"}
+		Because: "SYN-ACKs are late", Next: "1. mtr -rwc 100 10.2.3.4: what begins at one hop; 2. load of 10.2.3.4: a busy kernel; 3. xdpmon history --algo fridge: when they changed"}
 }
 
 // settled are the findings after the wait for other hosts.
@@ -49,6 +49,9 @@ func TestOne(t *testing.T) {
 	f := list[0]
 	if f.Subject.Name != "10.2.0.0/16" || len(f.Hosts) != 11 || f.Known != 12 || f.Harm != 30 || f.Since != start.Add(-55*time.Second).UnixNano() {
 		t.Errorf("%+v", f)
+	}
+	if want := "1. on h03, mtr -rwc 100 10.2.3.4: what begins at one hop; 2. load of 10.2.3.4: a busy kernel; 3. on h03, xdpmon history --algo fridge: when they changed"; f.Next != want {
+		t.Errorf("next: %s", f.Next)
 	}
 	for _, want := range []string{"Slow network at 10.2.0.0/16 (11 of 12 hosts see it)", "seen by h00, h01, h02, h03, h04 and 6 more", "not by h11"} {
 		if !strings.Contains(f.Sentence(), want) {

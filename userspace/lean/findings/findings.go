@@ -59,9 +59,12 @@ func Of(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, m)
 	}
 	add(finding.Holes, holes, examined, "share of segments that are missing", "loss", "lost", "lean.loss_gaps", "lean.loss_given_back", "lean.loss")
-	seen.Measures = append(seen.Measures, holesFrom(l, examined)...)
+	seen.Measures = append(seen.Measures, holesFrom.measures(l, examined, nil)...)
 	add(finding.Resent, num("retransmitted")-perMissing*missing(b), compared, "share of segments that are sent again though they had passed here", "retrans", "retransmitted",
 		"lean.retransmitted", "lean.retrans")
+	missingTo := holesFrom
+	missingTo.end = "dst"
+	seen.Measures = append(seen.Measures, resentTo.measures(l, compared, missingTo.segments(b))...)
 	add(finding.OutOfOrder, num("out_of_order")+num("loss_given_back"), num("ooo_examined"), "share of segments that arrive out of order", "ooo", "out_of_order",
 		"lean.out_of_order", "lean.loss_given_back", "lean.ooo")
 	if n := num("ooo_examined"); !math.IsNaN(n) {
@@ -80,47 +83,80 @@ func Of(l report.Line) (seen finding.Seen) {
 	return seen
 }
 
-// holesFrom measures of each network from which segments are missing how many, of all segments of the interface: reports have no number of segments by network. The
-// share of a busy interface may stay below what counts as a change, while one network loses a large part of what it sends.
-func holesFrom(l report.Line, examined float64) (list []finding.Measure) {
-	others := finding.New(l, finding.HolesFrom, finding.Subject{Type: finding.Prefix}, finding.Estimate{High: unlistedFrom, Unit: report.Ratio}, "")
+// byNetwork is a measure of networks that one of the tables of the most affected flows has: reports have no number of segments by network. The share of a busy interface may stay
+// below what counts as a change, while one network loses a large part of what it sends or is sent.
+type byNetwork struct {
+	symptom       finding.Symptom
+	table, column string
+	end           string // of a flow, that is in the network
+	what          string // of all segments on the interface
+	evidence      []string
+}
+
+var (
+	holesFrom = byNetwork{finding.HolesFrom, "loss", "lost", "src", "that are missing and were sent from there", []string{"lean.loss", "lean.loss_examined"}}
+	resentTo  = byNetwork{finding.ResentTo, "retrans", "retransmitted", "dst", "that are sent there again though they had passed here", []string{"lean.retrans", "lean.retrans_examined"}}
+)
+
+// segments are how many of an interface's there are of each network, less what other explains, in segments too.
+func (n byNetwork) segments(b report.Body) map[netip.Prefix]from {
+	networks := map[netip.Prefix]from{}
+	finding.Rows(b, n.table, func(r finding.Row) {
+		a, err := netip.ParseAddr(r.Text(n.end))
+		events, low := r.Num(n.column), r.Num(n.column+"_at_least")
+		if err != nil || !(events > 0) || math.IsNaN(low) { // lean.loss=walk has no bounds
+			return
+		}
+		size := sizeOf(b, n.table, n.column)
+		p := finding.NetworkOf(a)
+		f := networks[p]
+		f.segments, f.low = f.segments+events/size, f.low+min(low, events)/size
+		f.blames = append(f.blames, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: events})
+		networks[p] = f
+	})
+	return networks
+}
+
+// sizeOf is what a column has for one segment: of what is missing always bytes, of what is sent again by lean.count.
+func sizeOf(b report.Body, table, column string) float64 {
+	for _, t := range b.Tables {
+		for _, c := range t.Columns {
+			if t.Name == table && c.Name == column && (c.Unit == report.Bytes || table == holesFrom.table) {
+				return segmentBytes
+			}
+		}
+	}
+	return 1
+}
+
+// measures of each network how many segments, of all of the interface. A segment that is missing to a network explains perMissing that are sent there again.
+func (n byNetwork) measures(l report.Line, examined float64, explained map[netip.Prefix]from) (list []finding.Measure) {
+	others := finding.New(l, n.symptom, finding.Subject{Type: finding.Prefix}, finding.Estimate{High: unlistedFrom, Unit: report.Ratio}, "")
 	others.Absent = unlistedFrom // of whom nothing is missing for long has a past, too
 	if !(examined >= fewestSegments) {
 		others.Weak = "fewer than 200 segments"
 		return []finding.Measure{others}
 	}
 	list = append(list, others)
-	networks := map[netip.Prefix]from{}
-	finding.Rows(l.Report, "loss", func(r finding.Row) {
-		a, err := netip.ParseAddr(r.Text("src"))
-		bytes, low := r.Num("lost"), r.Num("lost_at_least")
-		if err != nil || !(bytes > 0) || math.IsNaN(low) { // lean.loss=walk has no bounds
-			return
-		}
-		p := finding.NetworkOf(a)
-		n := networks[p]
-		n.segments, n.low = n.segments+bytes/segmentBytes, n.low+min(low, bytes)/segmentBytes
-		n.blames = append(n.blames, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: bytes})
-		networks[p] = n
-	})
+	networks := n.segments(l.Report)
 	for _, p := range slices.SortedFunc(maps.Keys(networks), netip.Prefix.Compare) {
-		n := networks[p]
-		if n.segments < unlistedFrom*examined {
+		f := networks[p]
+		f.segments, f.low = max(0, f.segments-perMissing*explained[p].segments), max(0, f.low-perMissing*explained[p].segments)
+		if f.segments < unlistedFrom*examined {
 			continue
 		}
-		value := finding.Share(n.segments, examined)
-		if value.Low = 0; n.segments >= fewestFrom {
-			value.Low = finding.Share(n.low, examined).Low
+		value := finding.Share(f.segments, examined)
+		if value.Low = 0; f.segments >= fewestFrom {
+			value.Low = finding.Share(f.low, examined).Low
 		}
-		m := finding.New(l, finding.HolesFrom, finding.Subject{Type: finding.Prefix, Name: p.String()}, value, "share of all segments on "+l.Place()+" that are missing and were sent from there",
-			"lean.loss", "lean.loss_examined")
-		m.Trials, m.Delta, m.Factor, m.Scatter, m.Absent, m.Blames = examined, moreFrom, timesFrom, fromScatter, unlistedFrom, n.blames
+		m := finding.New(l, n.symptom, finding.Subject{Type: finding.Prefix, Name: p.String()}, value, "share of all segments on "+l.Place()+" "+n.what, n.evidence...)
+		m.Trials, m.Delta, m.Factor, m.Scatter, m.Absent, m.Blames = examined, moreFrom, timesFrom, fromScatter, unlistedFrom, f.blames
 		list = append(list, m)
 	}
 	return list
 }
 
-// from is what is missing from a network: at least so many segments, since a gap of a full-sized one has segmentBytes.
+// from is what is missing from a network, or sent there again, in segments: at least so many, since a gap of a full-sized one has segmentBytes.
 type from struct {
 	segments, low float64
 	blames        []finding.Blame

@@ -2,7 +2,9 @@ package findings
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,23 +79,50 @@ func TestHolesFrom(t *testing.T) {
 	}
 }
 
-// A network that loses for the first time is found in the second window: windows in which nothing is missing from anybody are its past.
-func TestFirstHolesFrom(t *testing.T) {
-	streams, began := finding.NewStreams(), -1
-	for n := range 12 {
-		table := report.Table{Name: "loss", Columns: []report.Column{{Name: "src"}, {Name: "dst"}, {Name: "lost"}, {Name: "lost_at_least"}}}
-		if n >= 10 {
-			table.Rows = [][]any{{"10.1.1.1", "10.2.2.2", 50. * segmentBytes, 25. * segmentBytes}}
-		}
-		l := report.Line{Algorithm: "lean", Report: report.Body{Tables: []report.Table{table}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}}}}
-		for _, r := range streams.Window("lean", Of(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
-			if r.Symptom == finding.HolesFrom && r.Active && began < 0 {
-				began = n
+// lossy is a line of 6,000 segments with what is missing and what is sent again, both in segments, in tables of one flow.
+func lossy(missing, again float64) report.Line {
+	columns := func(name string) []report.Column {
+		return []report.Column{{Name: "src"}, {Name: "dst"}, {Name: name}, {Name: name + "_at_least"}}
+	}
+	loss, retrans := report.Table{Name: "loss", Columns: columns("lost")}, report.Table{Name: "retrans", Columns: columns("retransmitted")}
+	if missing > 0 {
+		loss.Rows = [][]any{{"10.1.1.1", "10.2.2.2", missing * segmentBytes, missing / 2 * segmentBytes}}
+	}
+	if again > 0 {
+		retrans.Rows = [][]any{{"10.1.1.1", "10.2.2.2", again, again / 2}}
+	}
+	return report.Line{Algorithm: "lean", Report: report.Body{Tables: []report.Table{loss, retrans}, Values: []report.Value{{Name: "loss_examined", Value: 6000.}, {Name: "retrans_examined", Value: 6000.}}}}
+}
+
+// A network that loses for the first time, before this place or after it, is found in the second window: windows in which nothing is missing from anybody, and nothing is sent again, are its
+// past. What is sent again because it is missing here was lost before.
+func TestFirstOfOneNetwork(t *testing.T) {
+	for name, c := range map[string]struct {
+		missing, again float64
+		want           string
+	}{
+		"missing": {50, 0, "holes-from 10.1.1.0/24 in 11"}, "sent again": {0, 60, "resent-to 10.2.2.0/24 in 11"}, "missing and sent again": {50, 70, "holes-from 10.1.1.0/24 in 11"}, "little": {0, 15, ""},
+	} {
+		streams, began := finding.NewStreams(), map[string]int{}
+		for n := range 20 {
+			l := lossy(0, 0)
+			if n >= 10 {
+				l = lossy(c.missing, c.again)
+			}
+			for _, r := range streams.Window("lean", Of(l).Measures, int64(n)*2e9, int64(n+1)*2e9) {
+				name := fmt.Sprint(r.Symptom, " ", r.Subject.Name)
+				if _, is := began[name]; r.Active && !is {
+					began[name] = n
+				}
 			}
 		}
-	}
-	if began != 11 {
-		t.Errorf("found in window %d, want 11", began)
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(began)) {
+			got = append(got, fmt.Sprint(name, " in ", began[name]))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/names"
 )
 
@@ -19,12 +20,12 @@ type Options struct {
 }
 
 // all are the values of --names.
-var all = []string{"services", "dns", "none"}
+var all = []string{"services", "guests", "dns", "none"}
 
-// Add adds the flags to a verb.
-func Add(cmd *cobra.Command) *Options {
+// Add adds the flags to a verb, which has names of these sources by default.
+func Add(cmd *cobra.Command, sources ...string) *Options {
 	o := &Options{}
-	cmd.Flags().StringSliceVar(&o.sources, "names", []string{"services"}, "`SOURCE,...` of names for addresses and ports: services (of ports), dns (learned from DNS answers that arrive), none")
+	cmd.Flags().StringSliceVar(&o.sources, "names", sources, "`SOURCE,...` of names for addresses and ports: services (of ports), guests (of this host, as they are at the start; not of captures), dns (learned from DNS answers that arrive), none")
 	cmd.Flags().StringSliceVar(&o.files, "names-file", nil, "database of autonomous systems or countries in MaxMind's format, `FILE.mmdb`; repeatable")
 	return o
 }
@@ -41,6 +42,13 @@ func (o *Options) Open(live bool, notice func(string, ...any)) (*names.Names, *n
 	}
 	dns := slices.Contains(o.sources, "dns")
 	n, err := names.New(names.Options{Services: slices.Contains(o.sources, "services"), DNS: dns, Files: o.files, Warn: notice})
+	if err == nil && live && slices.Contains(o.sources, "guests") {
+		guests, err := agent.Guests()
+		if err != nil {
+			notice("guests have no names: %v", err)
+		}
+		n.SetGuests(guests)
+	}
 	if err != nil || !dns || !live {
 		return n, nil, err
 	}
