@@ -350,7 +350,7 @@ func TestFloodNamesNetworks(t *testing.T) {
 		{[]finding.Reading{flood, reading(finding.PrefixShare, prefix("10.2.2.0/24"), .4, .01)}, "networks", false},
 		{[]finding.Reading{flood, usual(share)}, "203.0.113.0/24", false},
 		{[]finding.Reading{flood, share, large}, "203.0.113.0/24", false},
-		{[]finding.Reading{flood, share, large}, "most packets to it are from 198.51.100.7", true},
+		{[]finding.Reading{flood, share, large}, "of the large flows, most packets to it are from 198.51.100.7", true},
 	} {
 		text := Diagnose(c.readings)[0].Because
 		if strings.Contains(text, c.want) != c.named {

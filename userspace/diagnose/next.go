@@ -127,7 +127,7 @@ func (v *view) sources(host string) string {
 	if len(names) == 0 {
 		return v.risen(host)
 	}
-	return "; most packets to it are from " + strings.Join(names[:min(len(names), listed)], ", ")
+	return "; of the large flows, most packets to it are from " + strings.Join(names[:min(len(names), listed)], ", ")
 }
 
 // risen names the networks that have far more of the traffic than usual: of a flood of small flows hhh has what the table of large flows has not.

@@ -111,6 +111,7 @@ type checker struct {
 	mu      sync.Mutex
 	found   []finding.Finding // that began, in the order of their begin
 	err     error             // of the output
+	ended   bool              // nothing more is measured
 	all     atomic.Bool       // all passes are attached
 	running context.Context   // ends with the measuring
 	gone    map[string]string // interfaces that are removed, and since when
@@ -396,7 +397,10 @@ func (c *checker) lines(f finding.Finding) []string {
 	}
 	parts := f.Parts()
 	lines := report.Wrap(head+": "+parts[0], c.o.Style)
-	parts[2] += fmt.Sprintf("; values: the worst window of %v", c.o.Window)
+	if c.ended && f.Until == 0 {
+		parts[2] += ", and still so at the end"
+	}
+	parts[2] += fmt.Sprintf("; values are those of its worst window of %v", c.o.Window)
 	if !c.o.Captures && c.o.Host != "" {
 		parts = slices.Insert(parts, 3, "measured on "+f.Interface+" of "+c.o.Host)
 	}
@@ -433,6 +437,7 @@ func (c *checker) conclude(failed error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.show(c.engine.Flush())
+	c.ended = true
 	for _, f := range c.o.Known.Findings(c.engine.Open()) { // in their present state
 		for i := range c.found {
 			if c.found[i].ID == f.ID {
@@ -447,6 +452,9 @@ func (c *checker) conclude(failed error) error {
 	return err
 }
 
+// legend explains the numbers of findings.
+const legend = "In brackets: where the value lies with a probability of 95 %. Usually: the same before, in this data."
+
 func (c *checker) summary() error {
 	idle, busy := c.engine.Idle()
 	if c.o.JSON {
@@ -455,6 +463,9 @@ func (c *checker) summary() error {
 	var lines []string
 	for _, f := range c.found {
 		lines = append(lines, c.lines(f)...)
+	}
+	if len(c.found) > 0 {
+		lines = append(lines, report.Wrap(legend, c.o.Style)...)
 	}
 	if c.empty() {
 		lines = append(lines, report.Wrap("No packets in "+strings.Join(c.o.Names, ", ")+": nothing can be judged.", c.o.Style)...)
