@@ -166,6 +166,9 @@ func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, p
 		}
 		p.shared[name] = m
 	}
+	if err := share.SetNumber(p.shared[share.Number], 0); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	return p, nil
 }
 
