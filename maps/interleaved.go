@@ -116,7 +116,7 @@ func (a *Array) interleaved(ms *ebpf.MapSpec) map[string]*Array {
 	list := map[string]*Array{}
 	for i, p := range Places(a.Name, ms) {
 		if p.Name != a.Name {
-			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, first: a.first, tags: a.tags, among: word{a, i}}
+			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, first: a.first, part: a.part, tags: a.tags, among: word{a, i}}
 		}
 	}
 	return list

@@ -113,6 +113,13 @@ func (s *Set) MarkIdle(bank int) {
 	}
 }
 
+// MarkEmpty records that the part of an instance that has had no packet yet holds only zeros.
+func (s *Set) MarkEmpty() {
+	for a := range s.all() {
+		a.empty = a.part && a.Banks == 1
+	}
+}
+
 // EndIdle ends MarkIdle: packets arrive in the bank again.
 func (s *Set) EndIdle() {
 	for a := range s.all() {
