@@ -120,6 +120,16 @@ func (s *Set) MarkEmpty() {
 	}
 }
 
+// AtRest reports whether all registers, tallies and counters are known to hold zeros in a bank, between MarkIdle and EndIdle.
+func (s *Set) AtRest(bank int) bool {
+	for _, a := range s.arrays {
+		if (a.Kind == TagRegister || a.Kind == TagTally || a.Kind == TagCounters) && !a.isZero(bank) {
+			return false
+		}
+	}
+	return true
+}
+
 // EndIdle ends MarkIdle: packets arrive in the bank again.
 func (s *Set) EndIdle() {
 	for a := range s.all() {
