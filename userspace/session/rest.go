@@ -41,7 +41,7 @@ func (x *rest) report(c algo.Config, s *snapshot.Snapshot, before *rest) (result
 // unread reports whether an idle window has the report of the one before, which had that of its predecessor, without being read: the registers hold only
 // zeros, so that none of them changes its meaning with time, and neither a packet nor the algorithm's controller has changed anything.
 func (r *runner) unread(m *member, w report.Window, bank int, before *rest) bool {
-	if m.rest == nil || before == nil || !before.equal || m.ticked || m.messenger != nil || !near(before.length, w.End-w.Start) {
+	if m.rest == nil || before == nil || !before.equal || m.ticked || m.messenger != nil || r.cfg.Epoch != nil || !near(before.length, w.End-w.Start) {
 		return false
 	}
 	if r.seen > 0 && !m.set.AtRest(bank) {
