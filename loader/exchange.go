@@ -55,6 +55,11 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 		}
 		x.next = append(x.next, m)
 	}
+	for _, m := range x.next {
+		if err := m.placed.wait(); err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+	}
 	return x, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/loader/share"
+	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
 // mostGates is how many forms of an entry program a pool has at most: by kind of interface, direction, and what packets carry.
@@ -77,7 +78,10 @@ func (i *Instance) gate(cfg EntryConfig, gates *ebpf.Map, at int) *ebpf.ProgramS
 		asm.LoadMapPtr(asm.R1, i.shared[share.Number].FD()),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "out"),
-		asm.StoreImm(asm.R0, 0, int64(i.number), asm.Word),
+		asm.StoreImm(asm.R0, share.WordNumber, int64(i.number), asm.Word),
+		asm.LoadMem(asm.R1, asm.R0, share.WordCPU, asm.Word),
+		asm.Add.Imm(asm.R1, int32(share.Place(uint32(i.number), uint32(xmaps.PossibleCPUs()), 0))),
+		asm.StoreMem(asm.R0, share.WordPlace, asm.R1, asm.Word),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.LoadMapPtr(asm.R2, gates.FD()),
 		asm.Mov.Imm(asm.R3, int32(at)),

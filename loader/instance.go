@@ -106,6 +106,7 @@ type member struct {
 	set    *xmaps.Set
 	pooled *pooled              // whose programs these are, in a pool
 	rings  map[string]*ebpf.Map // in a pool; else they are the collection's
+	placed placing              // ... on their way to the instance's place
 }
 
 // program finds the algorithm's program for a hook; an object has one of each type.
@@ -120,7 +121,7 @@ func (m *member) program(t ebpf.ProgramType) *ebpf.Program {
 
 // Load proves and loads algorithms; they run as soon as an entry program is attached.
 func Load(objects []Object, opts Options) (*Instance, error) {
-	spec, err := chain.LoadChain()
+	spec, err := chainOutline()
 	if err != nil {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
@@ -144,8 +145,21 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 	return i, nil
 }
 
+// chainOutline is the outline of the chain's object, read once and not changed: 200 instances need it.
+var chainOutline = sync.OnceValues(func() (*ebpf.CollectionSpec, error) {
+	spec, err := chain.LoadChain()
+	if err != nil {
+		return nil, err
+	}
+	outline := Outline(spec)
+	for name, m := range outline.Maps { // created from it
+		m.Key = spec.Maps[name].Key
+	}
+	return outline, nil
+})
+
 func newInstance(spec *ebpf.CollectionSpec, opts Options) *Instance {
-	i := &Instance{opts: opts, chain: Object{Name: chainName, Spec: Outline(spec), Read: chain.LoadChain}, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
+	i := &Instance{opts: opts, chain: Object{Name: chainName, Spec: spec, Read: chain.LoadChain}, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
 	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay, Sent: false}
 	for _, kind := range opts.Soon {
 		i.kinds[kind] = true

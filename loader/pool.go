@@ -166,6 +166,9 @@ func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, p
 		}
 		p.shared[name] = m
 	}
+	if err := share.SetNumber(p.shared[share.Number], 0); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	return p, nil
 }
 
@@ -265,6 +268,28 @@ func (i *Instance) loadPooled(o Object, at int) (*member, error) {
 	return m, nil
 }
 
+// placing are updates that run concurrently.
+type placing struct {
+	running sync.WaitGroup
+	mu      sync.Mutex
+	err     error
+}
+
+func (p *placing) start(f func() error) {
+	p.running.Go(func() {
+		err := f()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.err = errors.Join(p.err, err)
+	})
+}
+
+// wait returns when all updates have ended, with their errors.
+func (p *placing) wait() error {
+	p.running.Wait()
+	return p.err
+}
+
 // furnish gives a member its part of the maps, with the contents of new maps, and rings of its own.
 func (i *Instance) furnish(m *member) error {
 	loaded := maps.Clone(m.coll.Maps)
@@ -277,9 +302,13 @@ func (i *Instance) furnish(m *member) error {
 			return fmt.Errorf("create map %s: %w", name, privilege.Explain(err))
 		}
 		m.rings[name], loaded[name] = ring, ring
-		if err := m.coll.Maps[name].Update(uint32(i.number), ring, ebpf.UpdateAny); err != nil {
-			return fmt.Errorf("place ring %s: %w", name, err)
-		}
+		rings := m.coll.Maps[name]
+		m.placed.start(func() error { // each update waits for the running programs: those of all algorithms wait together (Prepare)
+			if err := rings.Update(uint32(i.number), ring, ebpf.UpdateAny); err != nil {
+				return fmt.Errorf("load %s: place ring %s: %w", m.object.Name, name, err)
+			}
+			return nil
+		})
 	}
 	m.set = xmaps.NewPart(m.object.Spec, loaded, i.number, share.Common)
 	if m.pooled.used[i.number] {
@@ -288,6 +317,7 @@ func (i *Instance) furnish(m *member) error {
 		}
 	}
 	m.pooled.used[i.number] = true
+	m.set.MarkEmpty()
 	return fillPart(m)
 }
 
@@ -316,6 +346,7 @@ func fillPart(m *member) error {
 
 // release frees a member's own maps, and its programs when no other instance runs them. The pool is locked.
 func (i *Instance) release(m *member) {
+	_ = m.placed.wait() // the maps must not be closed before
 	for name, ring := range m.rings {
 		_ = m.coll.Maps[name].Delete(uint32(i.number)) // fails where the pool is already closed
 		ring.Close()

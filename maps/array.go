@@ -19,6 +19,7 @@ type Array struct {
 	m           *ebpf.Map
 	first       int   // index in the map of the first element of this instance's part
 	part        bool  // several instances have parts in the map
+	spread      int   // per CPU in a plain map: the distance of an element's copies; 0: the map has them itself
 	ring        *Ring // nil: not requested yet
 	keys        []uint32
 	unsupported bool // the kernel has no batch operations for this map

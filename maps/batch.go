@@ -31,7 +31,7 @@ func (a *Array) read(first int, dst []uint64) error {
 	if a.among.of != nil {
 		return a.among.read(first, dst)
 	}
-	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && !a.PerCPU
+	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && a.plain()
 	if typed && !a.unsupported {
 		err := a.readBatches(first, dst)
 		if !errors.Is(err, ebpf.ErrNotSupported) {
@@ -49,24 +49,26 @@ func (a *Array) read(first int, dst []uint64) error {
 
 // readBatches adds a bank's elements on to dst.
 func (a *Array) readBatches(first int, dst []uint64) error {
-	return a.batches(first, func(s *batch, at, n int) { a.addBatch(s, n, dst[at*a.wordsPerElement():]) })
+	return a.batches(first, func(s *batch, at, n, _ int) { a.addBatch(s, n, dst[at*a.wordsPerElement():]) })
 }
 
-// batches reads the elements of a bank, as many as fit at a time, and passes them on with their keys.
-func (a *Array) batches(first int, take func(s *batch, at, n int)) error {
+// batches reads the elements of a bank, as many as fit at a time, and passes them on with their keys; of a spread array also with their CPU.
+func (a *Array) batches(first int, take func(s *batch, at, n, cpu int)) error {
 	if a.unsupported {
 		return ebpf.ErrNotSupported
 	}
 	s := batchMemory.Get().(*batch)
 	defer batchMemory.Put(s)
-	for at := 0; at < a.Entries; {
-		n, err := a.nextBatch(s, a.first+first+at, min(batchEntries, a.Entries-at))
-		if err != nil {
-			a.unsupported = errors.Is(err, ebpf.ErrNotSupported)
-			return err
+	for cpu := range a.copies() / a.copiesTogether() {
+		for at := 0; at < a.Entries; {
+			n, err := a.nextBatch(s, cpu*a.spread+a.first+first+at, min(batchEntries, a.Entries-at))
+			if err != nil {
+				a.unsupported = errors.Is(err, ebpf.ErrNotSupported)
+				return err
+			}
+			take(s, at, n, cpu)
+			at += n
 		}
-		take(s, at, n)
-		at += n
 	}
 	return nil
 }
@@ -74,11 +76,11 @@ func (a *Array) batches(first int, take func(s *batch, at, n int)) error {
 // nextBatch reads at most n elements from a key on.
 func (a *Array) nextBatch(s *batch, key, n int) (int, error) {
 	s.keys = slices.Grow(s.keys[:0], n)[:n]
-	if a.ElemSize == 4 && !a.PerCPU {
+	if a.ElemSize == 4 && a.plain() {
 		s.u32 = slices.Grow(s.u32[:0], n)[:n]
 		return lookupBatch(a.m, key, &s.cursor, s.keys, unsafe.Pointer(unsafe.SliceData(s.u32)))
 	}
-	words := n * a.copies() * a.wordsPerElement()
+	words := n * a.copiesTogether() * a.wordsPerElement()
 	s.u64 = slices.Grow(s.u64[:0], words)[:words]
 	return lookupBatch(a.m, key, &s.cursor, s.keys, unsafe.Pointer(unsafe.SliceData(s.u64)))
 }
@@ -90,15 +92,26 @@ func (a *Array) copies() int {
 	return 1
 }
 
+// plain reports whether an element of the map is one copy.
+func (a *Array) plain() bool { return !a.PerCPU || a.spread > 0 }
+
+// copiesTogether is how many copies an element of the map has.
+func (a *Array) copiesTogether() int {
+	if a.plain() {
+		return 1
+	}
+	return PossibleCPUs()
+}
+
 // addBatch adds the n elements of a batch.
 func (a *Array) addBatch(s *batch, n int, dst []uint64) {
-	if a.ElemSize == 4 && !a.PerCPU {
+	if a.ElemSize == 4 && a.plain() {
 		for i, v := range s.u32[:n] {
 			dst[i] += uint64(v)
 		}
 		return
 	}
-	w, copies := a.wordsPerElement(), a.copies()
+	w, copies := a.wordsPerElement(), a.copiesTogether()
 	for i := range n {
 		for j, v := range s.u64[i*w*copies : (i+1)*w*copies] {
 			dst[i*w+j%w] += v
@@ -147,11 +160,11 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		return err
 	}
 	var value any = make([]byte, a.ElemSize)
-	if a.PerCPU {
+	if !a.plain() {
 		value = make([][]byte, 0) // missing CPUs are zero
 	}
-	for _, key := range keys {
-		if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
+	for _, key := range a.placed(keys) {
+		if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
@@ -174,8 +187,11 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 	if a.among.of != nil {
 		return a.among.put(keys, words)
 	}
-	if a.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || a.PerCPU) {
+	if a.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || !a.plain()) {
 		return ebpf.ErrNotSupported
+	}
+	if a.spread > 0 {
+		words = slices.Repeat(words, PossibleCPUs())
 	}
 	var values any = words
 	switch {
@@ -185,7 +201,7 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 			short[i] = uint32(v)
 		}
 		values = short
-	case a.PerCPU:
+	case !a.plain():
 		copies := make([]uint64, 0, len(words)*PossibleCPUs())
 		for _, v := range words {
 			for range PossibleCPUs() {
@@ -198,14 +214,16 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 	return err
 }
 
-// placed are the indices of elements in the map.
+// placed are the indices of elements in the map; in a spread array those of all CPUs, one CPU after the other.
 func (a *Array) placed(keys []uint32) []uint32 {
-	if a.first == 0 {
+	if a.first == 0 && a.spread == 0 {
 		return keys
 	}
-	list := make([]uint32, len(keys))
-	for i, k := range keys {
-		list[i] = a.key(k)
+	list := make([]uint32, 0, len(keys)*a.copies()/a.copiesTogether())
+	for cpu := range a.copies() / a.copiesTogether() {
+		for _, k := range keys {
+			list = append(list, a.key(k)+uint32(cpu*a.spread))
+		}
 	}
 	return list
 }

@@ -21,8 +21,11 @@ func TestReadEveryShape(t *testing.T) {
 	for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
 		for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
 			t.Run(fmt.Sprintf("%v of %d bytes", kind, size), func(t *testing.T) { readShape(t, kind, size) })
-			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, size) })
+			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, kind, size) })
 		}
+	}
+	for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
+		t.Run(fmt.Sprintf("parts of a spread array of %d bytes", size), func(t *testing.T) { readParts(t, ebpf.PerCPUArray, ebpf.Array, size) })
 	}
 }
 
@@ -45,12 +48,16 @@ func shapeOf(kind ebpf.MapType, size, entries uint32) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "shaped", Type: kind, KeySize: 4, ValueSize: size, MaxEntries: 2 * entries, Tags: []string{TagRegister, TagBanked}}
 }
 
-// readParts has three instances in one map, works on the second one, and finds the others unchanged; Clear leaves zeros in its own part only.
-func readParts(t *testing.T, kind ebpf.MapType, size uint32) {
+// readParts has three instances in one map, works on the second one, and finds the others unchanged; Clear leaves zeros in its own part only. held is
+// the type of the map that holds their arrays.
+func readParts(t *testing.T, kind, held ebpf.MapType, size uint32) {
 	const entries, parts = 300, 3
 	spec := shapeOf(kind, size, entries)
 	wide := spec.Copy()
 	wide.MaxEntries *= parts
+	if wide.Type = held; held != kind {
+		wide.MaxEntries *= uint32(PossibleCPUs())
+	}
 	m := newMap(t, wide)
 	var of [parts]*shaped
 	var sets [parts]*Set
@@ -140,12 +147,17 @@ func (s *shaped) write(t *testing.T, r *rand.Rand, m *ebpf.Map, bank, e int) {
 		}
 		values[i] = b[:s.a.ElemSize]
 	}
-	var value any = values
-	if !s.a.PerCPU {
-		value = values[0]
+	key := s.a.key(uint32(bank*s.a.Entries + e))
+	if m.Type() == ebpf.PerCPUArray {
+		if err := m.Update(key, values, ebpf.UpdateAny); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
-	if err := m.Update(s.a.key(uint32(bank*s.a.Entries+e)), value, ebpf.UpdateAny); err != nil {
-		t.Fatal(err)
+	for cpu, value := range values { // one, or those of a spread array
+		if err := m.Update(key+uint32(cpu*s.a.Banks*s.a.Entries), value, ebpf.UpdateAny); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -179,7 +191,16 @@ func TestWordsOfARow(t *testing.T) {
 	if err := SetWords(collection, "row", 4); !errors.Is(err, ErrWords) {
 		t.Errorf("a word that was cut off can be added again: %v", err)
 	}
-	set := NewSet(collection, map[string]*ebpf.Map{"row": newMap(t, spec)})
+	t.Run("of each CPU", func(t *testing.T) { useWords(t, NewSet(collection, map[string]*ebpf.Map{"row": newMap(t, spec)})) })
+	spread := spec.Copy()
+	spread.Type, spread.MaxEntries = ebpf.Array, 2*spec.MaxEntries*uint32(PossibleCPUs())
+	t.Run("spread", func(t *testing.T) {
+		useWords(t, NewPart(collection, map[string]*ebpf.Map{"row": newMap(t, spread)}, 1, func(*ebpf.MapSpec) bool { return false }))
+	})
+}
+
+func useWords(t *testing.T, set *Set) {
+	t.Helper()
 	count, key, rows := arrayOf(t, set, "row_c"), arrayOf(t, set, "row_k1"), arrayOf(t, set, "row")
 	last := PossibleCPUs() - 1
 	if err := errors.Join(count.PutCPU(0, 1, 0, 5), count.PutCPU(last, 1, 0, 6), key.PutCPU(last, 1, 0, 7), key.PutCPU(last, 4, 0, 8)); err != nil {

@@ -139,9 +139,16 @@ func (c *Control) drop(half, slots int) {
 
 // publish writes the word and waits for the programs that still run with the old one.
 func (c *Control) publish(word uint64) error {
+	if err := c.write(word); err != nil {
+		return err
+	}
+	return c.barrier.Wait()
+}
+
+func (c *Control) write(word uint64) error {
 	if err := c.control.Update(c.number, word, ebpf.UpdateAny); err != nil {
 		return err
 	}
 	c.word = word
-	return c.barrier.Wait()
+	return nil
 }

@@ -99,7 +99,11 @@ func (c *Control) setShared(slots []Slot, needs Need) (err error) {
 			return fmt.Errorf("set chain: %w", err)
 		}
 	}
-	if err := c.publish(c.wordOf(half, slots, needs)); err != nil {
+	publish := c.publish
+	if !ran {
+		publish = c.write // no program runs for the instance, and there is nothing to free: 200 instances start without waiting
+	}
+	if err := publish(c.wordOf(half, slots, needs)); err != nil {
 		return fmt.Errorf("set chain: %w", err)
 	}
 	if ran {

@@ -116,7 +116,7 @@ func (a *Array) interleaved(ms *ebpf.MapSpec) map[string]*Array {
 	list := map[string]*Array{}
 	for i, p := range Places(a.Name, ms) {
 		if p.Name != a.Name {
-			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, first: a.first, tags: a.tags, among: word{a, i}}
+			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, first: a.first, part: a.part, tags: a.tags, among: word{a, i}}
 		}
 	}
 	return list
@@ -157,11 +157,7 @@ func (w word) put(keys []uint32, words []uint64) error {
 		for _, b := range copies {
 			binary.NativeEndian.PutUint64(b[8*w.place:], words[i])
 		}
-		var value any = copies
-		if !w.of.PerCPU {
-			value = copies[0]
-		}
-		if err := w.of.m.Update(w.of.key(key), value, ebpf.UpdateAny); err != nil {
+		if err := w.of.putElement(key, copies); err != nil {
 			return err
 		}
 	}
@@ -170,9 +166,28 @@ func (w word) put(keys []uint32, words []uint64) error {
 
 // element is the value of a key: a copy for each CPU, or one.
 func (a *Array) element(key uint32) (copies [][]byte, err error) {
-	if a.PerCPU {
+	if !a.plain() {
 		return copies, a.m.Lookup(a.key(key), &copies)
 	}
-	b := make([]byte, a.ElemSize)
-	return [][]byte{b}, a.m.Lookup(a.key(key), b)
+	for _, at := range a.placed([]uint32{key}) {
+		b := make([]byte, a.ElemSize)
+		if err := a.m.Lookup(at, b); err != nil {
+			return nil, err
+		}
+		copies = append(copies, b)
+	}
+	return copies, nil
+}
+
+// putElement writes the value of a key, as element returns it.
+func (a *Array) putElement(key uint32, copies [][]byte) error {
+	if !a.plain() {
+		return a.m.Update(a.key(key), copies, ebpf.UpdateAny)
+	}
+	for cpu, at := range a.placed([]uint32{key}) {
+		if err := a.m.Update(at, copies[cpu], ebpf.UpdateAny); err != nil {
+			return err
+		}
+	}
+	return nil
 }

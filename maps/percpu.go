@@ -77,7 +77,7 @@ func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 		copies[c] = copies[c][:of.ElemSize] // the kernel's are multiples of 8 bytes
 	}
 	setBytes(copies[cpu][8*place:], v)
-	if err := of.m.Update(of.key(key), copies, ebpf.UpdateAny); err != nil {
+	if err := of.putElement(key, copies); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil
@@ -114,7 +114,7 @@ func setBytes(element []byte, v uint64) {
 }
 
 func (a *Array) readCopies(first int, copies [][]uint64) error {
-	err := a.batches(first, func(s *batch, at, n int) { a.splitBatch(s, at, n, copies) })
+	err := a.batches(first, func(s *batch, at, n, cpu int) { a.splitBatch(s, at, n, cpu, copies) })
 	if !errors.Is(err, ebpf.ErrNotSupported) {
 		return err
 	}
@@ -131,9 +131,13 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 	return nil
 }
 
-// splitBatch distributes the n elements of a batch to their CPUs; at is the first element.
-func (a *Array) splitBatch(s *batch, at, n int, copies [][]uint64) {
+// splitBatch distributes the n elements of a batch to their CPUs; at is the first element, and cpu the CPU of a spread array's batch.
+func (a *Array) splitBatch(s *batch, at, n, cpu int, copies [][]uint64) {
 	w := a.wordsPerElement()
+	if a.spread > 0 {
+		copy(copies[cpu][at*w:(at+n)*w], s.u64)
+		return
+	}
 	for i := range n {
 		for c := range copies {
 			copy(copies[c][(at+i)*w:(at+i+1)*w], s.u64[(i*len(copies)+c)*w:])

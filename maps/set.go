@@ -43,7 +43,7 @@ func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
 }
 
 // NewPart is the set of one of several instances that have parts of the same maps; spec has the size of a part, and common names the maps
-// without parts.
+// without parts. A per-CPU array may be in a plain map: a part is then all elements of one CPU after those of another.
 func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int, common func(*ebpf.MapSpec) bool) *Set {
 	return newSet(spec, loaded, func(ms *ebpf.MapSpec, a *Array) {
 		if common(ms) || ms.Type == ebpf.RingBuf {
@@ -51,6 +51,10 @@ func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int,
 		}
 		a.Entries = int(ms.MaxEntries) / a.Banks
 		a.first, a.part = number*int(ms.MaxEntries), true
+		if ms.Type == ebpf.PerCPUArray && !a.PerCPU {
+			a.PerCPU, a.spread = true, int(ms.MaxEntries)
+			a.first *= PossibleCPUs()
+		}
 	})
 }
 
@@ -107,6 +111,23 @@ func (s *Set) MarkIdle(bank int) {
 	for a := range s.all() {
 		a.idle = bank + 1
 	}
+}
+
+// MarkEmpty records that the part of an instance that has had no packet yet holds only zeros.
+func (s *Set) MarkEmpty() {
+	for a := range s.all() {
+		a.empty = a.part && a.Banks == 1
+	}
+}
+
+// AtRest reports whether all registers, tallies and counters are known to hold zeros in a bank, between MarkIdle and EndIdle.
+func (s *Set) AtRest(bank int) bool {
+	for _, a := range s.arrays {
+		if (a.Kind == TagRegister || a.Kind == TagTally || a.Kind == TagCounters) && !a.isZero(bank) {
+			return false
+		}
+	}
+	return true
 }
 
 // EndIdle ends MarkIdle: packets arrive in the bank again.

@@ -17,11 +17,14 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-// arrays that random programs use: one element, a power of two and not, all sizes of element, one for all cores and one a core.
+// arrays that random programs use: one element, a power of two and not, all sizes of element, one for all cores and one a core, spread and not.
 var arrays = map[string]*ebpf.MapSpec{
 	"single": {Type: ebpf.Array, ValueSize: 8, MaxEntries: 1},
 	"odd":    {Type: ebpf.Array, ValueSize: 8, MaxEntries: 7},
-	"even":   {Type: ebpf.PerCPUArray, ValueSize: 16, MaxEntries: 16},
+	"even":   {Type: ebpf.PerCPUArray, ValueSize: 16, MaxEntries: 16, Tags: []string{tagTally}},
+	"uneven": {Type: ebpf.PerCPUArray, ValueSize: 8, MaxEntries: 21, Tags: []string{tagRegister}},
+	"few":    {Type: ebpf.PerCPUArray, ValueSize: 16, MaxEntries: 3, Tags: []string{tagTally}},
+	"other":  {Type: ebpf.PerCPUArray, ValueSize: 8, MaxEntries: 17},
 	"words":  {Type: ebpf.Array, ValueSize: 4, MaxEntries: 64},
 	"vector": {Type: ebpf.PerCPUArray, ValueSize: 32, MaxEntries: 1, Tags: []string{tagScratch}},
 }
@@ -50,7 +53,7 @@ type author struct {
 	own   string
 }
 
-var names = []string{"single", "odd", "even", "words", "vector"} // the vector, which all share, is last
+var names = []string{"single", "odd", "even", "uneven", "few", "other", "words", "vector"} // the vector, which all share, is last
 
 func (a *author) value() asm.Register { return asm.R6 + asm.Register(a.IntN(3)) }
 
@@ -294,7 +297,9 @@ func (m *memory) part(t *testing.T, number int, seed uint64, fill bool) (all []b
 			}
 			var err error
 			switch {
-			case fill && len(copies) > 1:
+			case m.maps[name].Type() != ms.Type:
+				err = m.spread(name, key, copies, fill)
+			case fill && ms.Type == ebpf.PerCPUArray:
 				err = m.maps[name].Put(key, copies)
 			case fill:
 				err = m.maps[name].Put(key, copies[0])
@@ -310,6 +315,30 @@ func (m *memory) part(t *testing.T, number int, seed uint64, fill bool) (all []b
 		}
 	}
 	return all
+}
+
+// spread writes or reads the copies of an element, each of which is an element of its own.
+func (m *memory) spread(name string, key uint32, copies [][]byte, fill bool) (err error) {
+	for c := range copies {
+		n := arrays[name].MaxEntries
+		at := Place(key/n, uint32(len(copies)), uint32(c))*n + key%n
+		if fill {
+			err = errors.Join(err, m.maps[name].Put(at, copies[c]))
+		} else {
+			err = errors.Join(err, m.maps[name].Lookup(at, &copies[c]))
+		}
+	}
+	return err
+}
+
+// onCore has the thread run on one of the cores, by turns.
+func onCore(t *testing.T, n int) {
+	t.Helper()
+	var one unix.CPUSet
+	one.Set(n % ebpf.MustPossibleCPU())
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Logf("core %d: %v", n, err) // it may be offline or not allowed
+	}
 }
 
 // written is how many bytes rings have taken.
@@ -329,11 +358,7 @@ func written(t *testing.T, rings []*ebpf.Map) (all []uint64) {
 // as has what runs next belong to an instance.
 func (m *memory) as(t *testing.T, number uint32) {
 	t.Helper()
-	numbers := make([]uint32, ebpf.MustPossibleCPU())
-	for c := range numbers {
-		numbers[c] = number
-	}
-	if err := m.maps[Number].Put(uint32(0), numbers); err != nil {
+	if err := SetNumber(m.maps[Number], number); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -362,6 +387,7 @@ func TestRandomPrograms(t *testing.T) {
 		shared.part(t, n, uint64(n), true)
 	}
 	for n := range 150 {
+		onCore(t, n)
 		list, number, start := random(r), r.IntN(instances), r.Uint64()
 		one, many := alone.load(t, list), shared.load(t, list)
 		alone.part(t, 0, start, true)

@@ -8,16 +8,17 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Slots on the stack that rewriting uses, in bytes below the function's own part: the instance's number, a key, and R2 to R4 during a
-// call, where their values cannot be calculated again.
+// Slots on the stack that rewriting uses, in bytes below the function's own part: the instance's number and its place in spread maps, in the order that
+// Number has them, a key, and R2 to R4 during a call, where their values cannot be calculated again.
 const (
-	slotNumber = 4
-	slotKey    = 8
-	slotKept   = 16
+	slotNumber = 8
+	slotPlace  = slotNumber - WordPlace
+	slotKey    = 12
+	slotKept   = 24
 	slots      = slotKept + 2*8
 )
 
-// nobody is the number if the instance's is not found: no map has an element nobody * n + k, in 32 bits.
+// nobody is the number, and the place, if the instance's is not found: no map has an element nobody * n + k, in 32 bits.
 const nobody = -1
 
 // notFound is -ENOENT, the result of a report to an instance without a ring.
@@ -166,9 +167,9 @@ func (r *rewriter) number(call, kept int) {
 	r.pointTo(slotKey)
 	r.emit(asm.FnMapLookupElem.Call(), asm.Mov.Imm(asm.R3, nobody))
 	none := r.branch(asm.JEq.Imm(asm.R0, 0, ""))
-	r.emit(asm.LoadMem(asm.R3, asm.R0, 0, asm.Word))
+	r.emit(asm.LoadMem(asm.R3, asm.R0, WordNumber, asm.DWord)) // with the place
 	r.jumps[none] = jump{to: len(r.out), inOut: true}
-	r.emit(asm.StoreMem(asm.R10, r.slot(slotNumber), asm.R3, asm.Word), r.loaded(call))
+	r.emit(asm.StoreMem(asm.R10, r.slot(slotNumber), asm.R3, asm.DWord), r.loaded(call))
 	r.emit(restore...)
 }
 
@@ -214,9 +215,13 @@ func (r *rewriter) again(call int, reg asm.Register) []asm.Instruction {
 
 // lookup looks up an element of the instance's part. R3 and R4 are free: the call would overwrite them.
 func (r *rewriter) lookup(call int) {
-	entries := r.entries[r.in[r.maps[call]].Reference()]
+	name := r.in[r.maps[call]].Reference()
+	entries, part := r.entries[name], int16(slotNumber)
+	if r.spread[name] {
+		part = slotPlace
+	}
 	r.number(call, 1)
-	r.emit(asm.LoadMem(asm.R3, asm.R2, 0, asm.Word), asm.LoadMem(asm.R4, asm.R10, r.slot(slotNumber), asm.Word))
+	r.emit(asm.LoadMem(asm.R3, asm.R2, 0, asm.Word), asm.LoadMem(asm.R4, asm.R10, r.slot(part), asm.Word))
 	none := r.branch(asm.JGT.Imm(asm.R3, int32(entries-1), ""))
 	switch {
 	case entries == 1:

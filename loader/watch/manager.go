@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/namespace"
@@ -52,8 +53,8 @@ type change struct {
 }
 
 // alivePoll is the interval of checks for detachments by other commands, which the kernel does not announce. A hypervisor
-// has 200 interfaces to check.
-const alivePoll = 3 * time.Second
+// has 200 interfaces to check. A multiple of the time after which idle sessions wake up.
+const alivePoll = 3200 * time.Millisecond
 
 // NewManager makes a manager without attachments.
 func NewManager(src attach.Source, opts Options) *Manager {
@@ -245,7 +246,7 @@ func (m *Manager) run(ns namespace.Handle, ready chan<- error, events <-chan Eve
 	if err != nil {
 		return
 	}
-	tick := time.NewTicker(m.poll)
+	tick := time.NewTimer(m.untilPoll())
 	defer tick.Stop()
 	for {
 		select {
@@ -258,8 +259,18 @@ func (m *Manager) run(ns namespace.Handle, ready chan<- error, events <-chan Eve
 			task()
 		case <-tick.C:
 			m.checkAlive()
+			tick.Reset(m.untilPoll())
 		}
 	}
+}
+
+// untilPoll is the time to the next multiple of the interval: all managers of a process check together, which wakes it up once.
+func (m *Manager) untilPoll() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return m.poll
+	}
+	return m.poll - time.Duration(now.Nano())%m.poll
 }
 
 func (m *Manager) handle(e Event) {

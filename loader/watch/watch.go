@@ -69,10 +69,13 @@ func (w *watcher) open() (err error) {
 	if w.links, err = links.Open(); err != nil {
 		return err
 	}
-	if _, err = w.resync(); err != nil {
-		w.close()
+	for _, name := range slices.Clone(w.wanted) { // a list of all interfaces takes long where there are hundreds, and so many watchers
+		if err = w.want(name); err != nil {
+			w.close()
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (w *watcher) close() { w.links.Close() }

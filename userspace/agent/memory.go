@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
@@ -12,6 +13,24 @@ type accounts struct {
 	mu   sync.Mutex
 	most int64
 	of   map[string]int64
+	last struct { // rule whose memory was computed last: it may have hundreds of instances
+		rule  config.Instance
+		bytes int64
+	}
+}
+
+// memory of an instance of a rule.
+func (m *accounts) memory(r config.Instance) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last.bytes > 0 && reflect.DeepEqual(m.last.rule, r) {
+		return m.last.bytes, nil
+	}
+	bytes, err := r.Memory()
+	if err == nil {
+		m.last.rule, m.last.bytes = r, bytes
+	}
+	return bytes, err
 }
 
 func (m *accounts) limit(bytes int64) {
@@ -22,7 +41,7 @@ func (m *accounts) limit(bytes int64) {
 
 // reserve the memory of an instance before it is loaded.
 func (m *accounts) reserve(name string, r config.Instance) (int64, error) {
-	bytes, err := r.Memory()
+	bytes, err := m.memory(r)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +56,7 @@ func (m *accounts) reserve(name string, r config.Instance) (int64, error) {
 
 // back restores the memory of an instance whose change has failed.
 func (m *accounts) back(name string, r config.Instance) {
-	bytes, err := r.Memory()
+	bytes, err := m.memory(r)
 	if err != nil {
 		return
 	}
@@ -48,7 +67,7 @@ func (m *accounts) back(name string, r config.Instance) {
 
 // room is how many more instances fit into the memory.
 func (m *accounts) room(r config.Instance) int {
-	bytes, err := r.Memory()
+	bytes, err := m.memory(r)
 	if err != nil || bytes == 0 {
 		return 0
 	}

@@ -24,6 +24,8 @@ type Engine struct {
 	events  map[string]finding.Reading // streams of measures of which one window is evidence, whose round was not diagnosed
 	sources map[string]bool            // of this round
 	known   map[string]*source         // of all rounds
+	awaited string                     // a source that the round lacked when lacking was last called
+	least   int64                      // lower bound of shortest; 0: not known
 	end     int64                      // of the latest window
 	held    []Window                   // of later rounds, in the order of their arrival
 	partial int                        // rounds that were closed without a window, after waiting for it
@@ -115,7 +117,7 @@ func (e *Engine) add(w Window) []finding.Finding {
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
 	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
-	if e.done > 0 && len(e.lacking()) == 0 {
+	if e.done > 0 && e.complete() {
 		return e.close()
 	}
 	return nil
@@ -136,6 +138,9 @@ func (e *Engine) due(w Window) {
 	case !w.Stretched:
 		s.length = max(s.length, took)
 	}
+	if e.least == 0 || s.length < e.least {
+		e.least = s.length
+	}
 }
 
 // patience is how long a round waits for a source whose next window is due, in shortest windows: sessions that started at different times are up to one window
@@ -151,6 +156,19 @@ func (e *Engine) lacking() (names []string) {
 		}
 	}
 	return names
+}
+
+// complete reports whether no source is lacking. Usually the one that was missing before still is, and the others, of which there may be 1,200, need not be
+// looked at with each window.
+func (e *Engine) complete() bool {
+	if s := e.known[e.awaited]; s != nil && !e.sources[e.awaited] && float64(s.end+s.length-e.end) < patience*float64(e.least) {
+		return false
+	}
+	names := e.lacking()
+	if len(names) > 0 {
+		e.awaited = names[0]
+	}
+	return len(names) == 0
 }
 
 // shortest is the shortest window length of the known sources, ns.

@@ -42,7 +42,7 @@ func (r *runner) beats(m *member) *beats {
 	if !ok || r.inst == nil || c.IntervalNS() != int64(beatEvery) || !c.Rests() {
 		return nil
 	}
-	b := &beats{due: make(chan time.Time, 1), inst: r.inst}
+	b := &beats{due: make(chan time.Time, 1), inst: r.inst, same: restAfter} // idle until the first packet
 	metronome.Lock()
 	defer metronome.Unlock()
 	if metronome.of == nil {

@@ -206,9 +206,22 @@ const stubShare = 20
 func (s *Session) boundary() int64 {
 	start := s.run.window.Start
 	if s.cfg.Boundary == nil {
-		return start + int64(s.cfg.Window)
+		return s.together(start + int64(s.cfg.Window))
 	}
 	return s.cfg.Boundary(start+int64(s.cfg.Window)/stubShare, int64(s.cfg.Window))
+}
+
+// together moves the end of a window, by a fortieth of it at most, to a time at which windows of other sessions of an agent end, and controllers without
+// traffic are ticked: what wakes an idle process up costs more than what it then does. The windows after it have the usual length.
+func (s *Session) together(end int64) int64 {
+	if !s.cfg.Watched {
+		return end
+	}
+	grid := min(int64(restEvery), int64(s.cfg.Window)/stubShare)
+	if grid == 0 {
+		return end
+	}
+	return (end + grid/2) / grid * grid
 }
 
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {

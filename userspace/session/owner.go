@@ -85,6 +85,7 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 				due = nil // the run ends: only its last window remains
 				continue
 			}
+			m.ticked = true
 			if err = c.Tick(hostclock.Now()); err != nil {
 				err, due = fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err), nil
 			}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -86,5 +89,33 @@ func TestRestIsReportedOnce(t *testing.T) {
 	y.encode(&b, x)
 	if a.Encoding == b.Encoding {
 		t.Error("losses are shared")
+	}
+}
+
+// A window is not read only if the two before it were the same and nothing but time has passed.
+func TestUnread(t *testing.T) {
+	window := report.Window{Start: 2e9, End: 3e9}
+	for _, c := range []struct {
+		name   string
+		change func(*runner, *member, *rest)
+		want   bool
+	}{
+		{"idle", func(*runner, *member, *rest) {}, true},
+		{"packets before, registers of zeros", func(r *runner, _ *member, _ *rest) { r.seen = 1 }, true},
+		{"the first idle window", func(_ *runner, _ *member, before *rest) { before.equal = false }, false},
+		{"another length", func(_ *runner, _ *member, before *rest) { before.length = 1.1e9 }, false},
+		{"packets in it", func(_ *runner, m *member, _ *rest) { m.rest = nil }, false},
+		{"a tick", func(_ *runner, m *member, _ *rest) { m.ticked = true }, false},
+		{"a coordinator", func(_ *runner, m *member, _ *rest) { m.messenger = &messenger{} }, false},
+		{"epochs", func(r *runner, _ *member, _ *rest) { r.cfg.Epoch = func() uint64 { return 1 } }, false},
+	} {
+		r, m, before := &runner{}, &member{set: maps.NewSet(&ebpf.CollectionSpec{}, nil), rest: &rest{}}, &rest{digest: 7, equal: true, length: 1e9}
+		c.change(r, m, before)
+		if got := r.unread(m, window, 0, before); got != c.want || got && (!m.rest.equal || m.rest.digest != 7) {
+			t.Errorf("%s: %v, %+v", c.name, got, m.rest)
+		}
+	}
+	if r := (&runner{}); r.unread(&member{rest: &rest{}}, window, 0, nil) {
+		t.Error("a window without one before is not read")
 	}
 }

@@ -32,6 +32,7 @@ type member struct {
 	since     int64         // when it was added, in the middle of a window; 0: at the start
 	before    loader.Counts // packet counts of its first window at that time
 	rest      *rest         // the latest window, if it was without packets
+	ticked    bool          // its controller has run since then; used by the owner's goroutine
 }
 
 // runner is the common part of live and replayed runs: the loaded chain and its windows.
@@ -270,7 +271,15 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	if m.rest = nil; idle && m.oracle == nil && !r.cfg.Snapshots {
 		m.rest = &rest{}
 	}
-	result, encoded, err := r.answer(m, w, bank, packets, before)
+	var result algo.Result
+	var encoded []byte
+	var err error
+	if r.unread(m, w, bank, before) {
+		result = m.rest.result
+	} else {
+		result, encoded, err = r.answer(m, w, bank, packets, before)
+	}
+	m.ticked = false
 	if idle {
 		m.set.EndIdle()
 	}
