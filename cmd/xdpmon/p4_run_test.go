@@ -351,7 +351,7 @@ func TestP4PlanNames(t *testing.T) {
 func TestSwitchRefusesAlike(t *testing.T) {
 	for _, setting := range []string{
 		"ahab.form=exact", "ahab.dry-run=true", "beaucoup.coupons=64", "beaucoup.export=true", "carpe.family=6", "carpe.ways=3", "conquest.action=drop", "conquest.history=1s",
-		"fridge.match=ntp", "fridge.group=dst/24", "fridge.legs=false", "hhh.admission=exact", "hhh.family=6", "hhh.method=stacking", "lean.keys=bits", "lean.agree=5",
+		"fridge.match=ntp", "fridge.group=dst/24", "fridge.legs=false", "hhh.admission=exact", "hhh.family=6", "hhh.method=stacking", "lean.memory=80kB", "lean.agree=5",
 		"precision.family=both", "precision.ways=4", "reorder.prefix6=48",
 	} {
 		name, _, _ := strings.Cut(setting, ".")
