@@ -77,7 +77,7 @@ func TestP4RunWithDigests(t *testing.T) {
 	}
 }
 
-// TestP4RunLean: the sketches of the switch name the flows that those of the bytecode name, with the same numbers.
+// TestP4RunLean: the sketches of the switch name the flows that those of the bytecode name, with the same numbers, and so do bits of keys.
 func TestP4RunLean(t *testing.T) {
 	testutil.NeedRoot(t)
 	folder := t.TempDir()
@@ -92,6 +92,8 @@ func TestP4RunLean(t *testing.T) {
 	for _, table := range []string{"loss", "ooo", "retrans"} {
 		sameRows(t, table, 4, run, replayed)
 	}
+	bits := []string{testutil.Trace(t, "speedtest_server.pcap"), "--set", "lean.keys=bits", "--set", "lean.stat=loss", "--set", "lean.loss.id=ipid"}
+	sameRows(t, "loss", 1, append([]string{"p4", "run", "lean"}, bits...), append([]string{"replay", "--algo", "lean", "--hash", "crc"}, bits...))
 }
 
 // TestP4RunBeaucoup: packets that the switch copies are the alerts of the bytecode: their queries, keys and times.
