@@ -2,6 +2,8 @@ package loader
 
 import (
 	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
 	"math/rand/v2"
 )
 
@@ -20,3 +22,11 @@ func HashKeys(seed uint64) (keys [2 * HashLane]uint64) {
 	}
 	return keys
 }
+
+// HashRows are the CRCs of HashPolynomials.
+var HashRows = func() (rows [4]*crc32.Table) {
+	for row, polynomial := range HashPolynomials {
+		rows[row] = crc32.MakeTable(bits.Reverse32(polynomial))
+	}
+	return rows
+}()

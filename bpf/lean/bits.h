@@ -26,14 +26,20 @@ struct bits_key {
 	__u64 rest;
 };
 
-static __always_inline void bits_key(struct bits_key *key, const struct phv *phv, int reverse)
+/* 16 bits that refuse a wrong key. A switch has the half of a hash that no row and no array uses. */
+static __always_inline __u64 bits_check(const struct bits_key *key, const struct sketch_place *at, __u8 proto)
+{
+	return hash_crc ? at->rest >> 48 ^ proto : hash_mix(key->addresses ^ hash_mix(key->rest)) >> 48;
+}
+
+static __always_inline void bits_key(struct bits_key *key, const struct phv *phv, const struct sketch_place *at, int reverse)
 {
 	__u64 src = bpf_ntohl(reverse ? phv->dst[3] : phv->src[3]), dst = bpf_ntohl(reverse ? phv->src[3] : phv->dst[3]);
 	__u64 sport = reverse ? phv->dport : phv->sport, dport = reverse ? phv->sport : phv->dport;
 
 	key->addresses = src << 32 | dst;
 	key->rest = lean_pair ? 0 : sport << 48 | dport << 32 | (__u64)phv->proto << 24;
-	key->rest |= (hash_mix(key->addresses ^ hash_mix(key->rest)) >> 48) << 8;
+	key->rest |= bits_check(key, at, lean_pair ? 0 : phv->proto) << 8;
 }
 
 static __always_inline void bits_add(struct phv *phv, const struct sketch_place *at, const struct lean_event *e,
@@ -47,7 +53,7 @@ static __always_inline void bits_add(struct phv *phv, const struct sketch_place 
 		count->c[LEAN_NAMELESS]++;
 		return;
 	}
-	bits_key(&key, phv, e->reverse);
+	bits_key(&key, phv, at, e->reverse);
 	value = (bit < 64 ? key.addresses >> (63 - bit) : key.rest >> (127 - bit)) & 1 ? e->value : -e->value;
 	bucket = BLOOM_BITS(at, 0) & (lean_bits_entries / BITS_BUCKET - 1);
 	cell = reg_bank(lean_bits, phv, bucket * BITS_BUCKET + (bit & (BITS_BUCKET - 1)));

@@ -109,6 +109,12 @@ static __always_inline int ooo_below(__u32 end, __u32 max)
 	return hash_crc ? (end ^ sign) < (max ^ sign) : seg_below(end, max);
 }
 
+/* Ticks since the maximum was stored: a switch has one clock, and no time that is younger than now. */
+static __always_inline __u32 ooo_age(__u32 now, __u32 then)
+{
+	return hash_crc ? now - then : clock_since(now, then);
+}
+
 /* Is it below its flow's maximum, within the window? */
 static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *word, __u64 mine, struct lean_counts_t *count)
 {
@@ -119,7 +125,7 @@ static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *w
 		reg_store(word, mine);
 		return;
 	}
-	if (clock_since(mine, old) > OOO_WINDOW) {
+	if (ooo_age(mine, old) > OOO_WINDOW) {
 		count->c[LEAN_OOO + OOO_BEHIND] += phv->segs;
 		return;
 	}

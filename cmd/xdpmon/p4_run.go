@@ -125,10 +125,11 @@ func p4Form(t *twin.Twin, d *algo.Descriptor, set []string) (twin.Form, error) {
 	if err := t.Check(given[d.Name]); err != nil {
 		return twin.Form{}, cli.AsUsage(err)
 	}
-	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) {
+	form := twin.Form{Generated: true, Set: given[d.Name]}
+	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) && !slices.ContainsFunc(t.Forms, form.Has) {
 		return twin.Form{}, cli.UsageError("p4 %s: --set: the parameters of this twin are chosen when it is compiled (-D, docs/twins.md) and cannot be changed here", d.Name)
 	}
-	return twin.Form{Generated: true, Set: given[d.Name]}, nil
+	return form, nil
 }
 
 func p4Run(env *environment, o *p4RunOptions, name string, files []string) error {

@@ -77,7 +77,7 @@ func TestP4RunWithDigests(t *testing.T) {
 	}
 }
 
-// TestP4RunLean: the sketches of the switch name the flows that those of the bytecode name, with the same numbers.
+// TestP4RunLean: the sketches of the switch name the flows that those of the bytecode name, with the same numbers, and so do bits of keys.
 func TestP4RunLean(t *testing.T) {
 	testutil.NeedRoot(t)
 	folder := t.TempDir()
@@ -92,6 +92,8 @@ func TestP4RunLean(t *testing.T) {
 	for _, table := range []string{"loss", "ooo", "retrans"} {
 		sameRows(t, table, 4, run, replayed)
 	}
+	bits := []string{testutil.Trace(t, "speedtest_server.pcap"), "--set", "lean.keys=bits", "--set", "lean.stat=loss", "--set", "lean.loss.id=ipid"}
+	sameRows(t, "loss", 1, append([]string{"p4", "run", "lean"}, bits...), append([]string{"replay", "--algo", "lean", "--hash", "crc"}, bits...))
 }
 
 // TestP4RunBeaucoup: packets that the switch copies are the alerts of the bytecode: their queries, keys and times.
@@ -351,7 +353,7 @@ func TestP4PlanNames(t *testing.T) {
 func TestSwitchRefusesAlike(t *testing.T) {
 	for _, setting := range []string{
 		"ahab.form=exact", "ahab.dry-run=true", "beaucoup.coupons=64", "beaucoup.export=true", "carpe.family=6", "carpe.ways=3", "conquest.action=drop", "conquest.history=1s",
-		"fridge.match=ntp", "fridge.group=dst/24", "fridge.legs=false", "hhh.admission=exact", "hhh.family=6", "hhh.method=stacking", "lean.keys=bits", "lean.agree=5",
+		"fridge.match=ntp", "fridge.group=dst/24", "fridge.legs=false", "hhh.admission=exact", "hhh.family=6", "hhh.method=stacking", "lean.memory=80kB", "lean.agree=5",
 		"precision.family=both", "precision.ways=4", "reorder.prefix6=48",
 	} {
 		name, _, _ := strings.Cut(setting, ".")

@@ -117,6 +117,8 @@ var families = []struct{ what, why string }{
 	{`^AhabLeaving: entry 2 of aims: twice for four_times$`, "sums that are as old as can be are compared with nothing: the limit begins anew"},
 	{`^Ahab: left\[31:31\] by -1$`, "leases are less than 2^30 epochs: both bits are the difference's sign"},
 	{`^Lean(Lat|Loss|Ooo|Ret)\d: 0 \+ 1 for row$`, "neither 0 nor 1 says that a row has reached its limit"},
+	{`^Handshake: \(0 &&& 0\) for false of hdr\.ipv4\.isValid\(\) in entry \d*[13579] of ask$`, "the row asks for an IPv6 header, and the parser extracts one of the two"},
+	{`^Handshake: \(0 &&& 0\) for false of hdr\.ipv6\.isValid\(\) in entry \d*[02468] of ask$`, "the row asks for an IPv4 header, and the parser extracts one of the two"},
 	{`^LeanRetCuts: 0 \+ 1 for found$`, "neither 0 nor 1 says that a packet begins below"},
 	{`^LeanRetCuts: entries 0 and 1 of cuts$`, "a record that is taken begins a turn: the others have none"},
 	{`^LeanRetMax\.follow_ret_max: > for >= in \(end >= v\)$`, "the same number is written over itself"},

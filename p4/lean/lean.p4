@@ -48,6 +48,9 @@
  *  11    lean_ooo_b_1    32             tables.p4: array 1 of the filter
  *  11    lean_ret_b_1    32             tables.p4: array 1 of the filter
  *
+ * With keys from bits (lean.keys=bits, one statistic) no flow is reported: in the filter's place, in stage 10, is lean_bits, sub-buckets of 32 bits, one a
+ * bit of the key, in tables.p4.
+ *
  * A flow is reported by a digest with its key if three of the first four rows reach the limit and one of its two bits was
  * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and resets a bank to 0.
  * The control plane also sets the limits, the share of segments that latency samples, and the weights of their delays: `xdpmon p4 rules
@@ -66,6 +69,12 @@
     LEAN_BARE(5) LEAN_BARE(6) LEAN_BARE(7) LEAN_BARE(8) LEAN_BARE(9) LEAN_BARE(10) LEAN_BARE(11) LEAN_BARE(12)  \
     LEAN_BARE(13) LEAN_BARE(14) LEAN_BARE(15)
 #define LEAN_ORDER 12 /* statistics of order */
+/* What a row reports: nothing where keys come from bits, without reports. */
+#ifdef LEAN_BITS
+#define LEAN_REACHED(row)
+#else
+#define LEAN_REACHED(row) , row
+#endif
 
 control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     bit<1> bank = 0;
@@ -78,16 +87,25 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> hash_1;
     bit<32> hash_2;
     bit<32> hash_3;
+#ifdef LEAN_BITS
+    bit_number_t number_of_bit;
+    bit<1> sign;
+#else
     bit<32> mask_0;
     bit<32> mask_1;
+#endif
 
     HASH_ROW(row_0, HASH_ROW_0);
     HASH_ROW(row_1, HASH_ROW_1);
     HASH_ROW(row_2, HASH_ROW_2);
     HASH_ROW(row_3, HASH_ROW_3);
     LeanLengths() lengths;
+#ifdef LEAN_BITS
+    LeanKey() key_bit;
+#else
     LeanMask() first_mask;
     LeanMask() second_mask;
+#endif
 
 #if LEAN_STATS & 1
     ask_t ask;
@@ -104,14 +122,18 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> back_1;
     bit<32> back_2;
     bit<32> back_3;
+#ifndef LEAN_BITS
     bit<32> back_mask_0;
     bit<32> back_mask_1;
+#endif
+#ifndef LEAN_BITS
     row_t lat_row_0;
     row_t lat_row_1;
     row_t lat_row_2;
     row_t lat_row_3;
     bit<32> lat_known_0;
     bit<32> lat_known_1;
+#endif
 
     HASH_ROW(row_id, HASH_ROW_0);
     HASH_ROW(row_slot, HASH_ROW_1);
@@ -121,8 +143,10 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     HASH_ROW(row_back_3, HASH_ROW_3);
     LeanAsk() asks;
     LeanLatClock() lat_clock;
+#ifndef LEAN_BITS
     LeanMask() third_mask;
     LeanMask() fourth_mask;
+#endif
     LeanLatRecords() lat_records;
     LeanValue() lat_values;
     LeanLat0() lat_0;
@@ -130,8 +154,12 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanLat2() lat_2;
     LeanLat3() lat_3;
     LeanLat4() lat_4;
+#ifdef LEAN_BITS
+    LeanBits() bits;
+#else
     LeanLatFilter0() lat_filter_0;
     LeanLatFilter1() lat_filter_1;
+#endif
 #endif
 
 #if LEAN_STATS & 2
@@ -140,12 +168,14 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<16> last;
     bit<16> step;
     bit<32> loss_value;
+#ifndef LEAN_BITS
     row_t loss_row_0;
     row_t loss_row_1;
     row_t loss_row_2;
     row_t loss_row_3;
     bit<32> loss_known_0;
     bit<32> loss_known_1;
+#endif
 
     LeanLossOwn() loss_own;
     LeanLossLast() loss_last;
@@ -155,8 +185,12 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanLoss2() loss_2;
     LeanLoss3() loss_3;
     LeanLoss4() loss_4;
+#ifdef LEAN_BITS
+    LeanBits() bits;
+#else
     LeanLossFilter0() loss_filter_0;
     LeanLossFilter1() loss_filter_1;
+#endif
 #endif
 
 #if LEAN_STATS & LEAN_ORDER
@@ -174,12 +208,14 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     fate_t ooo_fate;
     ooo_index_t ooo_index;
     found_t ooo_found;
+#ifndef LEAN_BITS
     row_t ooo_row_0;
     row_t ooo_row_1;
     row_t ooo_row_2;
     row_t ooo_row_3;
     bit<32> ooo_known_0;
     bit<32> ooo_known_1;
+#endif
 
     LeanOooWay0() ooo_way0;
     LeanOooWay1() ooo_way1;
@@ -189,8 +225,12 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanOoo2() ooo_2;
     LeanOoo3() ooo_3;
     LeanOoo4() ooo_4;
+#ifdef LEAN_BITS
+    LeanBits() bits;
+#else
     LeanOooFilter0() ooo_filter_0;
     LeanOooFilter1() ooo_filter_1;
+#endif
 #endif
 
 #if LEAN_STATS & 8
@@ -201,12 +241,14 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> ret_max;
     found_t ret_found;
     bit<32> ret_behind; /* how far below M the packet starts, if all is old */
+#ifndef LEAN_BITS
     row_t ret_row_0;
     row_t ret_row_1;
     row_t ret_row_2;
     row_t ret_row_3;
     bit<32> ret_known_0;
     bit<32> ret_known_1;
+#endif
 
     LeanRetWay0() ret_way0;
     LeanRetWay1() ret_way1;
@@ -218,8 +260,12 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanRet2() ret_2;
     LeanRet3() ret_3;
     LeanRet4() ret_4;
+#ifdef LEAN_BITS
+    LeanBits() bits;
+#else
     LeanRetFilter0() ret_filter_0;
     LeanRetFilter1() ret_filter_1;
+#endif
 #endif
 
     /* The bank that this packet counts into. To end a window the control plane sets the default action to the other bank. */
@@ -299,6 +345,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     }
 #endif
 
+#ifndef LEAN_BITS
     action report(bit<8> stats) {
         dprsr.digest_type = 1;
         q.report.stats = stats;
@@ -336,30 +383,41 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         const default_action = stay();
         size = 128;
     }
+#endif
 
     apply {
         window.apply();
         tick = nanoseconds[31:16];
+#ifndef LEAN_BITS
         q.report.src = hdr.ipv4.src;
         q.report.dst = hdr.ipv4.dst;
         q.report.ports = q.ports;
         q.report.protocol = hdr.ipv4.protocol;
+#endif
         extend();
         lengths.apply(hdr, kind, base, base_1);
         place_0();
         place_3();
         place_1();
         place_2();
+#ifndef LEAN_BITS
         first_mask.apply(hash_2[20:16], mask_0);
         second_mask.apply(hash_3[4:0], mask_1);
+#elif LEAN_STATS != 1
+        key_bit.apply(hdr.ipv4.src, hdr.ipv4.dst, q.ports[31:16], q.ports[15:0], hdr.ipv4.protocol, hash_3[31:16], number_of_bit, sign);
+#endif
 #if LEAN_STATS & 1
         lat_clock.apply(nanoseconds, lat_now);
         place_back_0();
         place_back_1();
         place_back_2();
         place_back_3();
+#ifdef LEAN_BITS
+        key_bit.apply(hdr.ipv4.dst, hdr.ipv4.src, q.ports[15:0], q.ports[31:16], hdr.ipv4.protocol, back_3[31:16], number_of_bit, sign);
+#else
         third_mask.apply(back_2[20:16], back_mask_0);
         fourth_mask.apply(back_3[4:0], back_mask_1);
+#endif
         asks.apply(hdr, q.ports, kind, base, base_1, total, ask, a, b, ports, disc);
         hash_id();
         hash_slot();
@@ -416,65 +474,76 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_cuts.apply(ret_fate, ret_turn, copy, kind, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_behind);
 #endif
 #if LEAN_STATS & 1
-        lat_0.apply(lat_value, back_0[15:15], bank ++ back_0[9:0], lat_row_0);
+        lat_0.apply(lat_value, back_0[15:15], bank ++ back_0[LEAN_LAT_COLUMN:0] LEAN_REACHED(lat_row_0));
 #endif
 #if LEAN_STATS & 2
-        loss_0.apply(loss_value, hash_0[15:15], bank ++ hash_0[8:0], loss_row_0);
+        loss_0.apply(loss_value, hash_0[15:15], bank ++ hash_0[LEAN_LOSS_COLUMN:0] LEAN_REACHED(loss_row_0));
 #endif
 #if LEAN_STATS & 4
-        ooo_0.apply(ooo_found, hash_0[15:15], bank ++ hash_0[9:0], ooo_row_0);
+        ooo_0.apply(ooo_found, hash_0[15:15], bank ++ hash_0[LEAN_OOO_COLUMN:0] LEAN_REACHED(ooo_row_0));
 #endif
 #if LEAN_STATS & 8
-        ret_0.apply(ret_found, ret_behind, hash_0[15:15], bank ++ hash_0[7:0], ret_row_0);
+        ret_0.apply(ret_found, ret_behind, hash_0[15:15], bank ++ hash_0[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_0));
 #endif
 #if LEAN_STATS & 1
-        lat_1.apply(lat_value, back_0[31:31], bank ++ back_0[25:16], lat_row_1);
+        lat_1.apply(lat_value, back_0[31:31], bank ++ back_0[LEAN_LAT_COLUMN + 16:16] LEAN_REACHED(lat_row_1));
 #endif
 #if LEAN_STATS & 2
-        loss_1.apply(loss_value, hash_0[31:31], bank ++ hash_0[24:16], loss_row_1);
+        loss_1.apply(loss_value, hash_0[31:31], bank ++ hash_0[LEAN_LOSS_COLUMN + 16:16] LEAN_REACHED(loss_row_1));
 #endif
 #if LEAN_STATS & 4
-        ooo_1.apply(ooo_found, hash_0[31:31], bank ++ hash_0[25:16], ooo_row_1);
+        ooo_1.apply(ooo_found, hash_0[31:31], bank ++ hash_0[LEAN_OOO_COLUMN + 16:16] LEAN_REACHED(ooo_row_1));
 #endif
 #if LEAN_STATS & 8
-        ret_1.apply(ret_found, ret_behind, hash_0[31:31], bank ++ hash_0[23:16], ret_row_1);
+        ret_1.apply(ret_found, ret_behind, hash_0[31:31], bank ++ hash_0[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_1));
 #endif
 #if LEAN_STATS & 1
-        lat_2.apply(lat_value, back_1[15:15], bank ++ back_1[9:0], lat_row_2);
+        lat_2.apply(lat_value, back_1[15:15], bank ++ back_1[LEAN_LAT_COLUMN:0] LEAN_REACHED(lat_row_2));
 #endif
 #if LEAN_STATS & 2
-        loss_2.apply(loss_value, hash_1[15:15], bank ++ hash_1[8:0], loss_row_2);
+        loss_2.apply(loss_value, hash_1[15:15], bank ++ hash_1[LEAN_LOSS_COLUMN:0] LEAN_REACHED(loss_row_2));
 #endif
 #if LEAN_STATS & 4
-        ooo_2.apply(ooo_found, hash_1[15:15], bank ++ hash_1[9:0], ooo_row_2);
+        ooo_2.apply(ooo_found, hash_1[15:15], bank ++ hash_1[LEAN_OOO_COLUMN:0] LEAN_REACHED(ooo_row_2));
 #endif
 #if LEAN_STATS & 8
-        ret_2.apply(ret_found, ret_behind, hash_1[15:15], bank ++ hash_1[7:0], ret_row_2);
+        ret_2.apply(ret_found, ret_behind, hash_1[15:15], bank ++ hash_1[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_2));
 #endif
 #if LEAN_STATS & 1
-        lat_3.apply(lat_value, back_1[31:31], bank ++ back_1[25:16], lat_row_3);
+        lat_3.apply(lat_value, back_1[31:31], bank ++ back_1[LEAN_LAT_COLUMN + 16:16] LEAN_REACHED(lat_row_3));
 #endif
 #if LEAN_STATS & 2
-        loss_3.apply(loss_value, hash_1[31:31], bank ++ hash_1[24:16], loss_row_3);
+        loss_3.apply(loss_value, hash_1[31:31], bank ++ hash_1[LEAN_LOSS_COLUMN + 16:16] LEAN_REACHED(loss_row_3));
 #endif
 #if LEAN_STATS & 4
-        ooo_3.apply(ooo_found, hash_1[31:31], bank ++ hash_1[25:16], ooo_row_3);
+        ooo_3.apply(ooo_found, hash_1[31:31], bank ++ hash_1[LEAN_OOO_COLUMN + 16:16] LEAN_REACHED(ooo_row_3));
 #endif
 #if LEAN_STATS & 8
-        ret_3.apply(ret_found, ret_behind, hash_1[31:31], bank ++ hash_1[23:16], ret_row_3);
+        ret_3.apply(ret_found, ret_behind, hash_1[31:31], bank ++ hash_1[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_3));
 #endif
 #if LEAN_STATS & 1
-        lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[9:0]);
+        lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[LEAN_LAT_COLUMN:0]);
 #endif
 #if LEAN_STATS & 2
-        loss_4.apply(loss_value, hash_2[15:15], bank ++ hash_2[8:0]);
+        loss_4.apply(loss_value, hash_2[15:15], bank ++ hash_2[LEAN_LOSS_COLUMN:0]);
 #endif
 #if LEAN_STATS & 4
-        ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[9:0]);
+        ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[LEAN_OOO_COLUMN:0]);
 #endif
 #if LEAN_STATS & 8
-        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[7:0]);
+        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[LEAN_RET_COLUMN:0]);
 #endif
+#ifdef LEAN_BITS
+#if LEAN_STATS == 1
+        bits.apply(lat_value, sign, bank ++ back_2[LEAN_BUCKET:16] ++ number_of_bit);
+#elif LEAN_STATS == 2
+        bits.apply(loss_value, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
+#elif LEAN_STATS == 4
+        bits.apply(ooo_found, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
+#else
+        bits.apply(ret_found, ret_behind, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
+#endif
+#else
 #if LEAN_STATS & 1
         lat_filter_0.apply(lat_row_0, lat_row_1, lat_row_2, lat_row_3, bank ++ back_2[30:21], back_mask_0, lat_known_0);
 #endif
@@ -500,6 +569,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_filter_1.apply(ret_row_0, ret_row_1, ret_row_2, ret_row_3, bank ++ hash_3[10:5], mask_1, ret_known_1);
 #endif
         reports.apply();
+#endif
     }
 }
 

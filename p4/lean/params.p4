@@ -9,18 +9,22 @@
 #define LEAN_LAT_WORDS 2048
 typedef bit<11> lat_cell_t;
 typedef bit<11> lat_word_t;
+#define LEAN_LAT_COLUMN 9 /* highest bit of a column */
 #define LEAN_LOSS_CELLS 1024
 #define LEAN_LOSS_WORDS 512
 typedef bit<10> loss_cell_t;
 typedef bit<9> loss_word_t;
+#define LEAN_LOSS_COLUMN 8 /* highest bit of a column */
 #define LEAN_OOO_CELLS 2048
 #define LEAN_OOO_WORDS 512
 typedef bit<11> ooo_cell_t;
 typedef bit<9> ooo_word_t;
+#define LEAN_OOO_COLUMN 9 /* highest bit of a column */
 #define LEAN_RET_CELLS 512
 #define LEAN_RET_WORDS 128
 typedef bit<9> ret_cell_t;
 typedef bit<7> ret_word_t;
+#define LEAN_RET_COLUMN 7 /* highest bit of a column */
 #define LEAN_TWIN 128
 #define LEAN_OOO_WAY 512
 typedef bit<9> ooo_slot_t;

@@ -14,7 +14,9 @@ struct report_t {
 
 struct question_t {
     bit<32> ports; /* source, destination */
+#ifdef REPORTS
     report_t report;
+#endif
 }
 
 /* The chip initializes metadata to zeros. */

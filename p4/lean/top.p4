@@ -2,10 +2,12 @@
 /* The lean algorithms as a complete switch program: parser, statistics, forwarding. -D LEAN_STATS=MASK compiles some of the
  * statistics: latency 1, loss 2, ooo 4, retrans 8. */
 #include "../include/target.p4"
-#define FLOW_PORTS
-#define REPORTS
-#include "../include/headers.p4"
 #include "params.p4"
+#define FLOW_PORTS
+#ifndef LEAN_BITS
+#define REPORTS
+#endif
+#include "../include/headers.p4"
 #include "types.p4"
 #include "question.p4"
 #include "../include/parser.p4"

@@ -29,6 +29,7 @@ func init() {
 		Fill:        []twin.Fill{{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules lean", What: "limits of reports (without one every flow with an event is reported), the share of segments that latency samples, and the weights of their delays"}},
 		Window:      &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Start:       marked,
+		Coins:       twin.HighBits, // of the bit that an event is added to
 		Drive:       copies,
 		Fixed:       map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch without one
 		Reports:     &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests, Record: records},
@@ -281,6 +282,9 @@ var statistics = []string{"latency", "loss", "ooo", "retrans"}
 func forms() (all []twin.Form) {
 	all = append(all, twin.Form{Name: "every segment", Generated: true, Driven: true, Define: map[string]string{"LEAN_STATS": "15"},
 		Set: map[string]string{"candidates": "65536", "p": "1"}})
+	for bit, name := range statistics { // one of them has all parts of the others but which events there are
+		all = append(all, twin.Form{Name: "bits-" + name, Generated: true, Brief: true, Study: bit > 0, Set: map[string]string{"keys": "bits", "stat": name}})
+	}
 	for _, define := range p4.Forms("lean") {
 		var chosen []string
 		for bit, name := range statistics {

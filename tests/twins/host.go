@@ -235,11 +235,19 @@ func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
 		}
 		return nil
 	}
-	copies := make([]uint64, len(words)*maps.PossibleCPUs())
-	for i, v := range words {
-		copies[i*maps.PossibleCPUs()+cpu] = v
+	if a.ElemSize == 4 {
+		return putCopies[uint32](a, cpu, keys, words)
 	}
-	_, err = a.Map().BatchUpdate(keys, copies, nil)
+	return putCopies[uint64](a, cpu, keys, words)
+}
+
+// putCopies writes one core's copies of elements, and zeros to the others'.
+func putCopies[Word uint32 | uint64](a *maps.Array, cpu int, keys []uint32, words []uint64) error {
+	copies := make([]Word, len(words)*maps.PossibleCPUs())
+	for i, v := range words {
+		copies[i*maps.PossibleCPUs()+cpu] = Word(v)
+	}
+	_, err := a.Map().BatchUpdate(keys, copies, nil)
 	return err
 }
 

@@ -1,6 +1,8 @@
 package lean
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"math/bits"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
@@ -22,6 +24,7 @@ const (
 type hashes struct {
 	keys [2 * loader.HashLane]uint64
 	pair bool
+	crc  bool // a switch's
 }
 
 const (
@@ -55,12 +58,30 @@ func (h hashes) flow(src, dst uint64) uint64 {
 
 // place is the sketch position of the flow that the decoded bits name: addresses; ports and protocol.
 func (h hashes) place(addresses, rest uint64) place {
+	if h.crc {
+		return switchPlace(addresses, rest)
+	}
 	proto := uint8(rest >> 24)
 	if h.pair {
 		proto = 0
 	}
 	key := h.flow(endpoint(uint32(addresses>>32), uint16(rest>>48), proto), endpoint(uint32(addresses), uint16(rest>>32), proto))
 	return place{hashMix(key + placeRows), hashMix(key + hashGolden)}
+}
+
+// switchPlace is lean_place_crc(): four rows over both addresses, the ports, and 8 bytes of zeros.
+func switchPlace(addresses, rest uint64) place {
+	var b [44]byte
+	for side, address := range []uint32{uint32(addresses >> 32), uint32(addresses)} {
+		binary.BigEndian.PutUint32(b[16*side+8:], 0xffff)
+		binary.BigEndian.PutUint32(b[16*side+12:], address)
+	}
+	binary.BigEndian.PutUint32(b[32:], uint32(rest>>32))
+	var rows [4]uint64
+	for row, table := range loader.HashRows {
+		rows[row] = uint64(crc32.Checksum(b[:], table))
+	}
+	return place{rows[0] | rows[1]<<32, rows[2] | rows[3]<<32}
 }
 
 // nameless decodes the heaviest flow of each bucket from a statistic's sub-buckets; the data plane reports no keys in this mode.
@@ -70,12 +91,13 @@ func (i *instance) nameless(bank int) (candidates, error) {
 		return nil, err
 	}
 	found := candidates{}
+	h := hashes{loader.HashKeys(i.seed), i.pair, i.head.CRC}
 	for b := 0; b+bitsBucket <= len(cells); b += bitsBucket {
-		addresses, rest, ok := bucketKey(cells[b : b+bitsUsed])
+		addresses, rest, ok := h.bucketKey(cells[b : b+bitsUsed])
 		if !ok {
 			continue
 		}
-		at := hashes{loader.HashKeys(i.seed), i.pair}.place(addresses, rest)
+		at := h.place(addresses, rest)
 		if int(at.rest>>16&0xffff)&(len(cells)/bitsBucket-1) == b/bitsBucket { // else it is not of this bucket
 			found[i.keyOfBits(addresses, rest)] = candidate{at: at}
 		}
@@ -85,7 +107,7 @@ func (i *instance) nameless(bank int) (candidates, error) {
 
 // bucketKey takes each bit from the sign of its cell, tries both values where the cell is 0, and verifies the result with the
 // check bits.
-func bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
+func (h hashes) bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
 	var unknown []int
 	var words [2]uint64
 	for bit, c := range cells {
@@ -107,14 +129,20 @@ func bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
 				words[bit/64] |= mask
 			}
 		}
-		if rest := words[1] &^ 0xffffff; checkOf(words[0], rest) == words[1]>>8&0xffff {
+		if rest := words[1] &^ 0xffffff; h.check(words[0], rest) == words[1]>>8&0xffff {
 			return words[0], rest, true
 		}
 	}
 	return 0, 0, false
 }
 
-func checkOf(addresses, rest uint64) uint64 { return hashMix(addresses^hashMix(rest)) >> 48 }
+// check is bits_check().
+func (h hashes) check(addresses, rest uint64) uint64 {
+	if h.crc {
+		return switchPlace(addresses, rest).rest>>48 ^ rest>>24&0xff
+	}
+	return hashMix(addresses^hashMix(rest)) >> 48
+}
 
 // keyOfBits converts decoded bits to the key that reports use: heavy.Key of IPv4.
 func (i *instance) keyOfBits(addresses, rest uint64) heavy.Key {

@@ -46,9 +46,6 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 		bytes:  v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
 		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: setup.WindowNS,
 	}
-	if v.Text("keys") == "bits" && setup.Hash == algo.HashCRC {
-		return nil, v.Error("keys", "bloom with --hash crc")
-	}
 	if c.windowNS == 0 {
 		c.windowNS = usualWindow
 	}

@@ -20,14 +20,19 @@ const twinP = 1.0 / 32
 // with few flows.
 const twinLimit = 1
 
-// twinForms: the twin has the four statistics of IPv4 in one form each; flows are named by reports.
+// twinForms: the twin has the four statistics of IPv4 in one form each.
 var twinForms = []algo.TwinForm{algo.Just("latency", "matched"), algo.Just("loss", "gaps"), algo.Just("loss.id", "ipid"), algo.Just("ooo", "sketch"),
-	algo.Just("retrans", "sequence"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("agree", "3"), algo.Just("keys", "bloom")}
+	algo.Just("retrans", "sequence"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("agree", "3"),
+	algo.Just("memory", "40kB")}
 
 // P4 implements algo.Twin: it generates the sizes that the twin shares with the eBPF form, and the tables and controls that repeat for every row of a
 // sketch and every array of a filter.
 func (c *config) P4() (map[string]string, error) {
-	if len(c.on) != int(stats) {
+	if c.buckets > 0 {
+		if err := c.complete(); err != nil {
+			return nil, err
+		}
+	} else if len(c.on) != int(stats) {
 		return nil, c.values.NoForm("stat", "all four; choose at compile time with -D LEAN_STATS=MASK")
 	}
 	odds, err := c.twinChance()
@@ -35,6 +40,21 @@ func (c *config) P4() (map[string]string, error) {
 		return nil, err
 	}
 	return map[string]string{"params": c.twinParams(odds), "tables": c.twinTables(odds)}, nil
+}
+
+// complete adds the sizes of statistics that are off, which the program's text has as well.
+func (c *config) complete() error {
+	for s := range stats {
+		if c.statistics[s] != nil {
+			continue
+		}
+		off, err := newStatistic(s, c.values, true)
+		if err != nil {
+			return err
+		}
+		c.layouts[s] = off.layout(1)
+	}
+	return nil
 }
 
 // twinChance is lean.p as a switch can draw it, by some bits of a hash, and the weights of delays that apply until the rate of
@@ -82,6 +102,12 @@ func (c *config) twinParams(odds *chance) string {
 		line("#define LEAN_%s_WORDS %d", upper, 2*l.filter)
 		line("typedef bit<%d> %s_cell_t;", index(2*l.columns), s.name)
 		line("typedef bit<%d> %s_word_t;", index(2*l.filter), s.name)
+		line("#define LEAN_%s_COLUMN %d /* highest bit of a column */", upper, index(l.columns)-1)
+	}
+	if c.buckets > 0 {
+		line("#define LEAN_BITS /* keys from bits */\n#define LEAN_BITS_CELLS %d\n#define LEAN_BUCKET %d /* highest bit of a hash that is a bucket */",
+			2*c.buckets*bitsBucket, 16+index(c.buckets)-1)
+		line("typedef bit<%d> bits_cell_t;\ntypedef bit<%d> bit_number_t;", index(2*c.buckets*bitsBucket), index(bitsBucket))
 	}
 	tables := c.layouts[ooo].tables
 	line("#define LEAN_TWIN %d", tables["lean_twin"])
@@ -103,20 +129,29 @@ func (c *config) twinTables(odds *chance) string {
 	var b strings.Builder
 	b.WriteString(p4text.Head("tables", "lean"))
 	parts.Write(&b, "stage", nil)
-	b.WriteString(entries.Reports(int(stats)))
+	if c.buckets == 0 {
+		b.WriteString(entries.Reports(int(stats)))
+	}
 	parts.Write(&b, "lengths", p4text.Values{"Bases": strings.Join(entries.Lengths(), "\n"), "Kinds": strings.Join(entries.Kinds(), "\n")})
-	parts.Write(&b, "mask", p4text.Values{"Entries": strings.Join(entries.Masks(), "\n")})
+	if c.buckets == 0 {
+		parts.Write(&b, "mask", p4text.Values{"Entries": strings.Join(entries.Masks(), "\n")})
+	}
 	parts.Write(&b, "step", p4text.Values{"Entries": strings.Join(entries.Steps(lossSmall), "\n")})
 	values := odds.valueEntries()
 	parts.Write(&b, "value", p4text.Values{"Entries": strings.Join(values, "\n"), "Size": len(values)})
 	parts.Write(&b, "signed", nil)
 	for _, s := range twinStats {
 		for r := range rows {
-			s.row(&b, r)
+			s.row(&b, r, r < rows-1 && c.buckets == 0)
 		}
 		for f := range 2 {
-			s.filter(&b, f)
+			if c.buckets == 0 {
+				s.filter(&b, f)
+			}
 		}
+	}
+	if c.buckets > 0 {
+		twinStats[c.on[0]].bits(&b)
 	}
 	return b.String()
 }
@@ -153,30 +188,47 @@ var tablesText string
 // parts are the controls of tables.p4.
 var parts = p4text.ReadParts(tablesText)
 
-// row is the control of one row of a sketch.
-func (s twinStat) row(b *strings.Builder, r int) {
+// row is the control of one row of a sketch, whose estimate the pipeline may read.
+func (s twinStat) row(b *strings.Builder, r int, read bool) {
+	t := s.cells()
+	t["Stage"], t["Row"], t["Register"], t["At"] = 5+r, r, fmt.Sprintf("%s_%d", s.name, r), rowStage[s.stat]
+	if read {
+		parts.Write(b, "row", t)
+		return
+	}
+	t["What"] = fmt.Sprintf("row %d of %s", r, s.stat)
+	if r == rows-1 {
+		t["At"] = lastStage
+	}
+	parts.Write(b, "unreadRow", t)
+}
+
+// bits are the controls of keys from bits: a bit's sub-bucket is added to as the cell of a row is.
+func (s twinStat) bits(b *strings.Builder) {
+	ones := entries.Ones(bitsCheck, bitsUsed)
+	parts.Write(b, "key", p4text.Values{"Bits": bitsUsed, "Ranges": strings.Join(entries.Ranges(bitsUsed), "\n"), "Ones": strings.Join(ones, "\n"), "Size": len(ones)})
+	t := s.cells()
+	t["Stage"], t["What"], t["Control"], t["Row"], t["Name"], t["Upper"], t["Register"], t["At"] = 10, "sub-buckets of the key's bits", "Bits", "", "bits", "BITS", "bits", lastStage
+	parts.Write(b, "unreadRow", t)
+}
+
+// cells are what rows and sub-buckets of a statistic have in common: from which events a cell is added to or subtracted from.
+func (s twinStat) cells() p4text.Values {
 	value, in, key, above := "1", "in found_t found", "            found : ternary;\n", " - 1"
 	plus, minus := "v >= least", "v <= most"
-	entries := "            (FOUND, 0): plus();\n            (FOUND, 1): minus();\n"
+	list := "            (FOUND, 0): plus();\n            (FOUND, 1): minus();\n"
 	switch {
 	case s.valued:
 		value, in, key, above = "value", "in bit<32> value", "            value : ternary;\n", ""
 		plus, minus = "(int<64>)(v + (int<32>)value) >= (int<64>)least", "(int<64>)(v - (int<32>)value) <= (int<64>)most" // "signed"
-		entries = "            (0, _): skip();\n            (_, 0): plus();\n            (_, 1): minus();\n"
+		list = "            (0, _): skip();\n            (_, 0): plus();\n            (_, 1): minus();\n"
 	case s.stat == retrans:
 		in, key = in+", in bit<32> behind", key+"            behind : ternary;\n"
-		entries = "            (FOUND, _, 0): plus();\n            (FOUND, _, 1): minus();\n            (_, 0, _): skip();\n" +
+		list = "            (FOUND, _, 0): plus();\n            (FOUND, _, 1): minus();\n            (_, 0, _): skip();\n" +
 			"            (_, 0 &&& 0xfc000000, 0): plus();\n            (_, 0 &&& 0xfc000000, 1): minus();\n"
 	}
-	t := p4text.Values{"Stage": 5 + r, "Row": r, "Title": s.stat, "Control": s.control, "In": in, "Name": s.name, "Upper": strings.ToUpper(s.name),
-		"Register": fmt.Sprintf("%s_%d", s.name, r), "Above": above, "Plus": plus, "Minus": minus, "Value": value,
-		"At": rowStage[s.stat], "Key": key, "Entries": entries}
-	if r < rows-1 {
-		parts.Write(b, "row", t)
-		return
-	}
-	t["At"] = lastStage // the pipeline does not read it
-	parts.Write(b, "lastRow", t)
+	return p4text.Values{"Title": s.stat, "Control": s.control, "In": in, "Name": s.name, "Upper": strings.ToUpper(s.name),
+		"Above": above, "Plus": plus, "Minus": minus, "Value": value, "Key": key, "Entries": list}
 }
 
 // filter is the control of one array of the Bloom filter.

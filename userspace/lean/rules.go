@@ -59,7 +59,7 @@ func (c *config) P4Rules() ([]byte, error) {
 	if odds.rate, err = algo.ParseFloat(v.Text("switch.rate")); err != nil || !(odds.rate >= 0 && odds.rate <= 1e9) {
 		return nil, v.Error("switch.rate", "segments a second that were followed, up to 1e9")
 	}
-	limits, err := switchLimits(v)
+	limits, err := c.switchLimits()
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,17 @@ func (c *chance) valueRules() (rules []ValueRule) {
 	return rules
 }
 
-// switchLimits are the parameters of the four rows of each statistic that the pipeline reads.
-func switchLimits(v algo.Values) (all []Limit, err error) {
-	limits, err := parseLimits(v)
+// switchLimits are the parameters of the four rows of each statistic that the pipeline reads: none of them with keys from bits.
+func (c *config) switchLimits() (all []Limit, err error) {
+	limits, err := parseLimits(c.values)
 	if err != nil {
 		return nil, err
+	}
+	if c.buckets > 0 {
+		if c.values.Text("switch.limit") != strconv.Itoa(twinLimit) {
+			return nil, c.values.NoForm("switch.limit", "no reports with lean.keys=bits")
+		}
+		return []Limit{}, nil
 	}
 	for _, s := range twinStats {
 		least := limits[s.stat]

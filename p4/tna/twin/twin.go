@@ -86,6 +86,19 @@ type Form struct {
 	Brief     bool // outside of the study some thousand packets are enough: another form covers all but some fields
 }
 
+// Has reports whether a form has all parameters of a generated one that nothing is chosen of when it is compiled.
+func (f Form) Has(other Form) bool {
+	if !other.Generated || len(other.Define) > 0 || len(other.Set) == 0 {
+		return false
+	}
+	for key, value := range other.Set {
+		if f.Set[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // Count compares a window's direct counters of a table with counters of the host.
 type Count struct {
 	Table   string   // nothing: packets' clones

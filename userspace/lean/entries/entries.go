@@ -41,6 +41,44 @@ func Steps(small int) (list []string) {
 	return list
 }
 
+// Ranges divide 16 random bits among numbers, as bpf/lean/bits.h does: their product with how many there are, without its lower 16 bits.
+func Ranges(numbers int) (list []string) {
+	const all = 1 << 16
+	for n := range numbers {
+		first, next := (n*all+numbers-1)/numbers, ((n+1)*all+numbers-1)/numbers
+		list = append(list, fmt.Sprintf("            %d .. %d: choose(%d);", first, next-1, n))
+	}
+	return list
+}
+
+// Ones are the keys in which one bit, by its number, is 1: source, destination, ports, protocol, and from number check on a check, which has the protocol
+// added to its low half without carry.
+func Ones(check, used int) (list []string) {
+	widths := []int{32, 32, 16, 16, 8, used - check}
+	number := 0
+	for field, width := range widths {
+		for bit := width - 1; bit >= 0; bit-- {
+			fields := []string{"_", "_", "_", "_", "_", "_"}
+			value := func(field, bit int, v uint32) {
+				fields[field] = fmt.Sprintf("%#x &&& %#x", v<<bit, uint32(1)<<bit)
+			}
+			entry := func() {
+				list = append(list, fmt.Sprintf("            (%d, %s): one();", number, strings.Join(fields, ", ")))
+			}
+			value(field, bit, 1)
+			if number >= check && bit < 8 {
+				value(4, bit, 0)
+				entry()
+				value(field, bit, 0)
+				value(4, bit, 1)
+			}
+			entry()
+			number++
+		}
+	}
+	return list
+}
+
 // Reports are macros: for every set of compiled statistics, the entries that select which of them are reported.
 func Reports(stats int) string {
 	var b strings.Builder
