@@ -282,8 +282,8 @@ var statistics = []string{"latency", "loss", "ooo", "retrans"}
 func forms() (all []twin.Form) {
 	all = append(all, twin.Form{Name: "every segment", Generated: true, Driven: true, Define: map[string]string{"LEAN_STATS": "15"},
 		Set: map[string]string{"candidates": "65536", "p": "1"}})
-	for bit, name := range statistics { // one of them has all parts of the others but which events there are
-		all = append(all, twin.Form{Name: "bits-" + name, Generated: true, Brief: true, Study: bit > 0, Set: map[string]string{"keys": "bits", "stat": name}})
+	for bit, name := range statistics { // the first two have all parts and conditions of the others
+		all = append(all, twin.Form{Name: "bits-" + name, Generated: true, Brief: true, Study: bit > 1, Set: map[string]string{"keys": "bits", "stat": name}})
 	}
 	for _, define := range p4.Forms("lean") {
 		var chosen []string
