@@ -186,7 +186,7 @@ type Window struct {
 	Start, End int64
 	Number     int
 	Last       bool // the run ends with this window
-	// Stretched: more than 5 % longer than configured, because the machine was too busy, asleep or stopped. Never the last one.
+	// Stretched: more than 5 % longer than configured, because the machine was too busy, asleep or stopped.
 	Stretched bool
 	// Cut: shorter than configured, because the algorithm was added or removed within the window.
 	Cut bool

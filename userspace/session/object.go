@@ -190,8 +190,10 @@ func (s *Session) warm() error {
 func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error) {
 	err := s.windows(ctx, failed)
 	stop()
-	// Detach before reading: packets that arrive while the last window is read would be counted in no window. It is longer by this.
+	// Detach before reading: packets that arrive while the last window is read would be counted in no window.
+	end := hostclock.Now()
 	err = errors.Join(err, s.manager.Close())
+	s.run.detaching = hostclock.Now() - end
 	err = errors.Join(err, s.run.closeWindow(hostclock.Now, true), closePin(s.pin), s.run.close())
 	s.err = err
 	close(s.done)

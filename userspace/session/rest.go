@@ -44,7 +44,7 @@ func (r *runner) unread(m *member, w report.Window, bank int, before *rest) bool
 	if m.rest == nil || before == nil || !before.equal || m.ticked || m.messenger != nil || r.cfg.Epoch != nil || !near(before.length, w.End-w.Start) {
 		return false
 	}
-	if r.seen > 0 && !m.set.AtRest(bank) {
+	if (r.seen > 0 || !r.fresh) && !m.set.AtRest(bank) {
 		return false
 	}
 	m.rest.digest, m.rest.length, m.rest.result, m.rest.equal = before.digest, before.length, before.result, true

@@ -95,6 +95,8 @@ func TestRestIsReportedOnce(t *testing.T) {
 // A window is not read only if the two before it were the same and nothing but time has passed.
 func TestUnread(t *testing.T) {
 	window := report.Window{Start: 2e9, End: 3e9}
+	used := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"register": {Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1, Tags: []string{maps.TagRegister}}}}
+	hold := func(m *member) { m.set = maps.NewSet(used, map[string]*ebpf.Map{"register": {}}) }
 	for _, c := range []struct {
 		name   string
 		change func(*runner, *member, *rest)
@@ -102,6 +104,9 @@ func TestUnread(t *testing.T) {
 	}{
 		{"idle", func(*runner, *member, *rest) {}, true},
 		{"packets before, registers of zeros", func(r *runner, _ *member, _ *rest) { r.seen = 1 }, true},
+		{"never a packet", func(_ *runner, m *member, _ *rest) { hold(m) }, true},
+		{"packets before, registers that may hold something", func(r *runner, m *member, _ *rest) { r.seen = 1; hold(m) }, false},
+		{"never a packet, registers of an earlier run", func(r *runner, m *member, _ *rest) { r.fresh = false; hold(m) }, false},
 		{"the first idle window", func(_ *runner, _ *member, before *rest) { before.equal = false }, false},
 		{"another length", func(_ *runner, _ *member, before *rest) { before.length = 1.1e9 }, false},
 		{"packets in it", func(_ *runner, m *member, _ *rest) { m.rest = nil }, false},
@@ -109,7 +114,7 @@ func TestUnread(t *testing.T) {
 		{"a coordinator", func(_ *runner, m *member, _ *rest) { m.messenger = &messenger{} }, false},
 		{"epochs", func(r *runner, _ *member, _ *rest) { r.cfg.Epoch = func() uint64 { return 1 } }, false},
 	} {
-		r, m, before := &runner{}, &member{set: maps.NewSet(&ebpf.CollectionSpec{}, nil), rest: &rest{}}, &rest{digest: 7, equal: true, length: 1e9}
+		r, m, before := &runner{fresh: true}, &member{set: maps.NewSet(&ebpf.CollectionSpec{}, nil), rest: &rest{}}, &rest{digest: 7, equal: true, length: 1e9}
 		c.change(r, m, before)
 		if got := r.unread(m, window, 0, before); got != c.want || got && (!m.rest.equal || m.rest.digest != 7) {
 			t.Errorf("%s: %v, %+v", c.name, got, m.rest)

@@ -48,6 +48,8 @@ type runner struct {
 	lost       map[string]uint64 // packets that never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
 	messengers sync.Map // of the members that run, by algorithm
+	detaching  int64    // ns by which the last window is longer, while interfaces are detached
+	fresh      bool     // registers were empty at the start: none is of an earlier run
 	seen, cut  uint64   // packets of all windows, and those that end within their headers
 }
 
@@ -136,7 +138,7 @@ func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func(
 	if err := adopt(objects, &opts); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, who: who, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	r := &runner{cfg: cfg, who: who, fresh: len(opts.Maps) == 0, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
 	if r.inst, err = loader.Load(objects, opts); err != nil {
 		return nil, err
 	}
@@ -209,7 +211,7 @@ func (r *runner) closeWindow(clock func() int64, last bool) error {
 	w := r.window
 	w.End, w.Last = end, last
 	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two window ends that hosts share
-	w.Stretched = r.cfg.Window > 0 && !last && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
+	w.Stretched = r.cfg.Window > 0 && float64(end-r.detaching-w.Start) > tolerance*float64(r.cfg.Window)
 	lines, err := r.lines(r.members, w, bank, counts)
 	r.window = report.Window{Start: end, Number: w.Number + 1}
 	clear(r.lost)

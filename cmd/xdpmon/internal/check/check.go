@@ -453,7 +453,7 @@ func (c *checker) conclude(failed error) error {
 }
 
 // legend explains the numbers of findings.
-const legend = "In brackets: where the value lies with a probability of 95 %. Usually: the same before, in this data."
+const legend = "(a .. b): the 95 % confidence interval. Usually: the same value before, in this data, and up to what."
 
 func (c *checker) summary() error {
 	idle, busy := c.engine.Idle()
