@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -81,6 +82,21 @@ func At(src Source, d *Device, p Placement, opts Options, adopt Adopter) (*Attac
 	a.notifyOthers(occupied)
 	a.compareOffloads(d, before, after)
 	return a, nil
+}
+
+// Since is a time just before the first packet that is counted; zero where an earlier run's attachment was continued.
+func (a *Attachment) Since() (first time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.points {
+		if p.Since.IsZero() {
+			return time.Time{}
+		}
+		if first.IsZero() || p.Since.Before(first) {
+			first = p.Since
+		}
+	}
+	return first
 }
 
 func (a *Attachment) attachAll(src Source, d *Device, p Placement, opts Options, adopt Adopter) error {

@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -94,6 +95,7 @@ type Point struct {
 
 	Hold    Hold
 	Program *ebpf.Program
+	Since   time.Time // just before packets reached the program; zero where an earlier run's attachment was continued
 }
 
 // Where is how messages name the point: "XDP ingress (native)".

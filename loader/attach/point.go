@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -77,22 +78,24 @@ func (at attacher) place(p Point, attach func(*ebpf.Program) (Hold, error)) (Poi
 		return p, fmt.Errorf("load the entry program for %s of %s: %w", p.Where(), at.dev.Name, err)
 	}
 	p.Program = prog
-	if p.Hold, err = at.holdFor(p, attach); err != nil {
+	if err := at.hold(&p, attach); err != nil {
 		return p, errors.Join(err, closeProgram(prog))
 	}
 	return p, nil
 }
 
-func (at attacher) holdFor(p Point, attach func(*ebpf.Program) (Hold, error)) (Hold, error) {
+func (at attacher) hold(p *Point, attach func(*ebpf.Program) (Hold, error)) (err error) {
 	if at.adopt != nil {
-		if h, err := at.adopt.Adopt(at.dev, p); h != nil || err != nil {
-			return h, err
+		if p.Hold, err = at.adopt.Adopt(at.dev, *p); p.Hold != nil || err != nil {
+			return err
 		}
 	}
 	if err := at.opts.step("attach " + string(p.Direction)); err != nil {
-		return nil, err
+		return err
 	}
-	return attach(p.Program)
+	p.Since = time.Now()
+	p.Hold, err = attach(p.Program)
+	return err
 }
 
 func (at attacher) entryConfig(p Point) loader.EntryConfig {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -35,6 +36,7 @@ func (at attacher) attachSent() (p Point, form chain.ChainCarryForm, err error) 
 		return p, 0, err
 	}
 	l3, _ := L3Only(at.dev.HWType)
+	p.Since = time.Now()
 	port, err := at.src.Watch(loader.QueueInterface{
 		Netns: cookie, IfIndex: at.dev.Index, Queues: max(1, at.dev.TxQueues), L3Only: l3, Form: tree.Form,
 		Backlog: func() (uint64, error) { return reader.Backlog(at.dev.Index) },

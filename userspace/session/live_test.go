@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -66,10 +67,14 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 	}
 }
 
-// TestNoStubWindow: a duration of whole windows ends with a whole one, though windows began before the duration did.
+// TestNoStubWindow: a duration of whole windows ends with a whole one, though windows began before the duration did. The first one has all
+// packets that were counted: it starts when the first interface is attached, however long the others take.
 func TestNoStubWindow(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
-	var windows []report.Window
+	var (
+		windows []report.Window
+		counted int64
+	)
 	d, err := algo.Lookup("rtt-array")
 	if err != nil {
 		t.Fatal(err)
@@ -79,14 +84,23 @@ func TestNoStubWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := session.LiveConfig{Config: session.Config{Window: time.Second, Algorithms: []session.Selected{{Descriptor: d, Values: values}},
-		Emit: func(l report.Line) error { windows = append(windows, l.Window); return nil }},
-		Interfaces: []string{network.A.Interface}, Hook: "auto", Mode: "native", Direction: "both", Duration: 2 * time.Second,
+		Emit: func(l report.Line) error { windows = append(windows, l.Window); return nil },
+		Notice: func(string, ...any) {
+			if counted == 0 {
+				counted = hostclock.Now()
+				time.Sleep(100 * time.Millisecond)
+			}
+		}},
+		Interfaces: []string{network.A.Interface, "lo"}, Hook: "tc", Mode: "native", Direction: "both", Duration: 2 * time.Second,
 		Started: func([]*attach.Attachment) { time.Sleep(20 * time.Millisecond) }}
 	if err := network.A.Run(func() error { return session.Live(context.Background(), cfg) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(windows) == 0 {
 		t.Fatal("no window")
+	}
+	if windows[0].Start > counted {
+		t.Errorf("packets were counted %v before the first window", time.Duration(windows[0].Start-counted))
 	}
 	for _, w := range windows {
 		if length := time.Duration(w.End - w.Start); length < time.Second/20 || w.Last != (w.Number == len(windows)-1) {

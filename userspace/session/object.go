@@ -34,12 +34,13 @@ type Session struct {
 	pin     *pin.Pin
 	manager *watch.Manager
 
-	calls  chan func()
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // valid once done is closed
-	opened time.Time
-	end    int64 // end of the duration, if there is one, by the monotonic clock
+	calls    chan func()
+	cancel   context.CancelFunc
+	done     chan struct{}
+	err      error // valid once done is closed
+	opened   time.Time
+	attached int64 // when all interfaces were: the first window's end is counted from here
+	end      int64 // end of the duration, if there is one, by the monotonic clock
 }
 
 // Open loads and attaches; the session measures when Open returns. ctx cancels the load, not the session: Close ends that.
@@ -131,8 +132,8 @@ func (s *Session) attach(ctx context.Context) error {
 			return err
 		}
 	}
-	// Attaching takes time, during which packets are already counted: the window, and so rates, start here.
-	s.run.window = report.Window{Start: hostclock.Now()}
+	s.attached = hostclock.Now()
+	s.run.window = report.Window{Start: s.counting()}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -146,6 +147,25 @@ func (s *Session) attach(ctx context.Context) error {
 		s.cfg.Started(s.manager.Attachments())
 	}
 	return nil
+}
+
+// counting returns the time since which packets are counted: attaching takes milliseconds for each interface, and the first window has the packets of all of
+// them, so its rates are of that time. What a continued pin counted before is not of this run.
+func (s *Session) counting() int64 {
+	now, first := time.Now(), time.Time{}
+	for _, a := range s.manager.Attachments() {
+		since := a.Since()
+		if since.IsZero() {
+			return s.attached
+		}
+		if first.IsZero() || since.Before(first) {
+			first = since
+		}
+	}
+	if first.IsZero() { // no interface is there yet
+		return s.attached
+	}
+	return s.attached - int64(now.Sub(first))
 }
 
 // begin marks the algorithms of a continued pin whose registers are new: they started in the middle of their first window.
@@ -207,6 +227,9 @@ const stubShare = 20
 // the next.
 func (s *Session) boundary() int64 {
 	start := s.run.window.Start
+	if s.run.window.Number == 0 {
+		start = s.attached
+	}
 	if s.cfg.Boundary == nil {
 		return s.together(start + int64(s.cfg.Window))
 	}
