@@ -52,6 +52,10 @@ A rate is what arrived in about the last ahab.tau. One full packet of 1500 bytes
 treat all users who send at all alike: give a larger ahab.tau where fair shares are small. A user's rate reads too high by what others
 put into the same cells, which the report estimates ("rate_error"); the limit rises by as much, since it is found by what passes.
 
+Up to an ahab.capacity of 200 Mbit/s, ahab.tau=auto averages live traffic over 800 ms, and the limit moves every 400 ms: a TCP flow with a
+short round trip and no queue waits for time-outs of 200 ms, and a faster limit would give its share to others meanwhile. New users have
+their shares after some seconds then; the ceiling holds in every second.
+
 ahab.act=pace delays what leaves instead of dropping it, as bandwidth managers of hosts do: each user's packets get times of departure at the
 limit, all of a slice's at its ceiling, and the interface's queue, which has to be fq, keeps them. 98 % of the capacity is shared then.
 
@@ -66,8 +70,8 @@ var params = []algo.Param{
 	{Key: "hold", Type: algo.Duration, Default: "0s", Min: "0s", Max: "1h", Help: "how long limits stay with ahab.fail=hold; after a killed process only with --pin"},
 	{Key: "dry-run", Type: algo.Bool, Default: "false", Help: "count what would be dropped or marked, and do neither"},
 	{Key: "lease", Type: algo.Duration, Default: "180ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
-	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},
-	{Key: "epoch", Type: algo.Duration, Default: "1ms", Min: "100us", Max: "1s", Help: "time between two limits of a slice"},
+	{Key: "tau", Type: algo.String, Default: auto, Help: "time constant of rates, 500us to 10s; auto: 4ms, and 800ms where ahab.capacity is at most 200Mbit and live packets are dropped"},
+	{Key: "epoch", Type: algo.String, Default: auto, Help: "time between two limits of a slice, 100us to 1s; auto: 1ms, and 400ms where auto has chosen 800ms for ahab.tau"},
 	{Key: "burst", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "1s", Help: "unused time that a ceiling keeps: no second has more than the ceiling, so much of it, and one packet or aggregate"},
 	{Key: "act", Type: algo.Enum, Default: actDrop, Choices: []string{actDrop, actPace}, Help: "what happens above limits and ceilings: drop, or mark; pace, packets that leave wait for their time in the interface's queue (fq; --direction egress)"},
 	{Key: "horizon", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "2s", Help: "act=pace: a packet that would wait longer is dropped; from half of it on those that understand ECN are marked"},

@@ -114,8 +114,8 @@ func initial(leaf slices.Leaf) uint64 {
 }
 
 // newConfig reads the parameters, without the file of slices, which a report has no use for: its snapshot names the slices.
-func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
-	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), pace: v.Text("act") == actPace, horizon: v.Duration("horizon"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
+	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), burst: v.Duration("burst"), pace: v.Text("act") == actPace, horizon: v.Duration("horizon"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
 		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
 	capacity, err := parseRate(v.Text("capacity"))
@@ -127,6 +127,9 @@ func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	}
 	if c.fail == failHold && c.hold == 0 {
 		return nil, v.Error("fail", "set how long limits are held: ahab.hold=10s")
+	}
+	if err := c.readTimes(v, setup, capacity); err != nil {
+		return nil, err
 	}
 	if c.path == "" {
 		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1), ceiling: float64(capacity)}}

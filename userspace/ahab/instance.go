@@ -123,6 +123,9 @@ func (i *instance) RecirculationShare() float64 { return 1 }
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
+	if text := i.timesText(); text != "" {
+		i.notify("%s", text)
+	}
 	for _, name := range append([]string{"ahab_counts", "ahab_row0", "ahab_row1", "ahab_row2", "ahab_ratio", "ahab_move",
 		"lpf_decay", "ahab_lease", "ahab_samples"}, perSlice...) {
 		if i.arrays[name], err = set.Array(name); err != nil {

@@ -218,7 +218,11 @@ func words(r *Rules, kind, user uint64) {
 
 // FilterStep is what the eBPF form's filters do, word for word.
 func FilterStep(v algo.Values) func(held, value, now, last uint64) uint64 {
-	return FilterStepOf(v.Duration("tau"))
+	c, err := newConfig(v, algo.Switch())
+	if err != nil {
+		panic(err) // the twin was made from these values
+	}
+	return FilterStepOf(c.tau)
 }
 
 // FilterStepOf is FilterStep for a time constant.

@@ -81,6 +81,22 @@ func (v Values) Duration(key string) time.Duration {
 	return d
 }
 
+// auto is the value of a String parameter that is chosen from the others.
+const auto = "auto"
+
+// DurationOr returns a String parameter that is a duration from least to most, or auto: chosen.
+func (v Values) DurationOr(key string, chosen, least, most time.Duration) (time.Duration, error) {
+	text := v.typed(key, String)
+	if text == auto {
+		return chosen, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, v.Error(key, fmt.Sprintf("allowed are auto and durations from %v to %v", least, most))
+	}
+	return d, nil
+}
+
 // Bytes returns a Size parameter.
 func (v Values) Bytes(key string) int64 { n, _ := ParseSize(v.typed(key, Size)); return n }
 

@@ -159,15 +159,8 @@ func parseRate(text string) (float64, error) {
 
 // duration reads one that may be auto.
 func duration(v algo.Values, key string, otherwise int64, least, most time.Duration) (int64, error) {
-	text := v.Text(key)
-	if text == auto {
-		return otherwise, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		return 0, v.Error(key, fmt.Sprintf("allowed are auto and durations from %v to %v", least, most))
-	}
-	return int64(d), nil
+	d, err := v.DurationOr(key, time.Duration(otherwise), least, most)
+	return int64(d), err
 }
 
 func (c *config) readTimes(v algo.Values) (err error) {
