@@ -27,6 +27,7 @@ type verdict struct {
 	Below                        int
 	Wrong                        int // bursts whose share is outside of its interval
 	Marked, Innocent             int // packets
+	Overflow                     int // packets that the queue itself dropped
 }
 
 func (v *verdict) add(o verdict) {
@@ -34,12 +35,12 @@ func (v *verdict) add(o verdict) {
 	v.Reports, v.Outside = v.Reports+o.Reports, v.Outside+o.Outside
 	v.Bursts, v.Named, v.Other, v.Silent, v.Below = v.Bursts+o.Bursts, v.Named+o.Named, v.Other+o.Other, v.Silent+o.Silent, v.Below+o.Below
 	v.Wrong += o.Wrong
-	v.Marked, v.Innocent = v.Marked+o.Marked, v.Innocent+o.Innocent
+	v.Marked, v.Innocent, v.Overflow = v.Marked+o.Marked, v.Innocent+o.Innocent, v.Overflow+o.Overflow
 }
 
 func (v verdict) cells() []string {
 	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprint(v.Others.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
-	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent} {
+	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent, v.Overflow} {
 		list = append(list, fmt.Sprint(n))
 	}
 	return list
@@ -48,8 +49,8 @@ func (v verdict) cells() []string {
 func percent(n, of int) string { return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(max(1, of))) }
 
 func (v verdict) say() string {
-	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
-		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
+	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns); the queue itself dropped %d.\n",
+		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent, v.Overflow)
 }
 
 // truth is what left, by the flow's source port.
@@ -121,7 +122,7 @@ func (t *truth) largest(from, to int64) (port uint16) {
 func portOf(key heavy.Key) uint16 { return uint16(key[1] >> 48) }
 
 // judge compares all that was reported.
-func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departures.Departure) (v verdict) {
+func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departures.Departure, f fate) (v verdict) {
 	t := newTruth(list)
 	if len(list) > 0 {
 		v.waits(t, list)
@@ -141,7 +142,28 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 		v.burst(t, b)
 	}
 	v.marks(t, list)
+	v.drops(t, list, f)
 	return v
+}
+
+// drops counts what was dropped by the chain, and datagrams that were lost of flows that never had alpha while a packet of theirs waited: where the queue
+// itself dropped, it may have been these.
+func (v *verdict) drops(t *truth, list []departures.Departure, f fate) {
+	v.Overflow = int(f.Overflow)
+	if f.Dropped == 0 {
+		return
+	}
+	v.Marked += int(f.Dropped)
+	left, guilty := map[uint16]int{}, map[uint16]bool{}
+	for _, d := range list {
+		left[d.Sport]++
+		guilty[d.Sport] = guilty[d.Sport] || t.share(d.Sport, int64(d.Enqueued), int64(d.Now)) >= alpha
+	}
+	for port, sent := range f.Sent {
+		if !guilty[port] {
+			v.Innocent += max(0, sent-left[port])
+		}
+	}
 }
 
 // waits of all, of all but the largest flow, and that one's rate. The list is in order.

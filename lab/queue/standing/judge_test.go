@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := judge(c.events, log, left())
+		got := judge(c.events, log, left(), fate{})
 		if rate := got.Rate; rate < 1.5 || rate > 1.7 { // 200 bytes a millisecond
 			t.Errorf("%s: %g Mbit/s", c.name, rate)
 		}
@@ -121,6 +121,20 @@ func TestMarks(t *testing.T) {
 	var v verdict
 	v.marks(newTruth(list), list)
 	if v.Marked != 4 || v.Innocent != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestDrops: what was sent by a flow that never had alpha and did not leave was lost wrongly; of one that had alpha it was not.
+func TestDrops(t *testing.T) {
+	list, left := left(), map[uint16]int{}
+	for _, d := range list {
+		left[d.Sport]++
+	}
+	sent := map[uint16]int{1: left[1] + 5, 9: 4, 3: left[3]}
+	var v verdict
+	v.drops(newTruth(list), list, fate{Sent: sent, Dropped: 5, Overflow: 2})
+	if v.Marked != 5 || v.Innocent != 4 || v.Overflow != 2 {
 		t.Errorf("%+v", v)
 	}
 }

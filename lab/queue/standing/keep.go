@@ -16,6 +16,14 @@ import (
 type seen struct {
 	Events []bpf.ConquestConquestEvent
 	Left   []departures.Departure
+	Fate   fate
+}
+
+// fate of what was sent and did not leave.
+type fate struct {
+	Sent     map[uint16]int // datagrams, by source port
+	Dropped  uint64         // by the chain
+	Overflow uint64         // by the queue, which was full
 }
 
 func keptAs(folder string, n int) string { return filepath.Join(folder, fmt.Sprintf("%d.gob.gz", n)) }

@@ -75,7 +75,7 @@ func all() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "others' wait, median", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "share outside of its interval", "packets acted upon", "of flows below alpha"}}
+	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "others' wait, median", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "share outside of its interval", "packets acted upon", "of flows below alpha", "dropped by the queue"}}
 	var sum verdict
 	for n := *first; n < *first+*cells; n++ {
 		c := draw(*seed, n)
@@ -114,7 +114,7 @@ func (c cell) judged(n int) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	return judge(s.Events, log, s.Left), nil
+	return judge(s.Events, log, s.Left, s.Fate), nil
 }
 
 const introduction = `# Standing queues: who is named without a parameter
@@ -124,7 +124,8 @@ three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 
 
 The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
 its packet waited. Of a burst the largest flow is the one of which most bytes left from the arrival of the first packet that waited tau to the departure of the last one; *below alpha* counts bursts whose first name had less than alpha of these.
-A packet is acted upon rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha.
+A packet is marked rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha. With conquest.action=drop, packets of flows below alpha are datagrams that were sent and did not leave, of flows that
+never had alpha while one of their packets waited: all of them, those that the queue dropped since it was full as well.
 
 `
 

@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	stdmaps "maps"
 	"math"
 	"net"
 	"os"
+	"os/exec"
+	"regexp"
 	"strconv"
 	"sync"
 	"syscall"
@@ -46,13 +50,51 @@ func (c cell) run(span time.Duration) (all seen, err error) {
 	var heard error
 	var listener sync.WaitGroup
 	listener.Go(func() { heard = w.listen(stop) })
-	err = c.send(s, span)
+	sent, err := c.send(s, span)
+	time.Sleep(drain)
 	close(stop)
 	listener.Wait()
-	if err := errors.Join(err, heard, w.close()); err != nil {
+	w.Fate = fate{Sent: sent}
+	if err := errors.Join(err, heard, w.count(s), w.close()); err != nil {
 		return all, err
 	}
 	return w.seen, nil
+}
+
+// drain is longer than packets wait here, so that what was not dropped has left.
+const drain = 2 * time.Second
+
+var overflowed = regexp.MustCompile(`qdisc pfifo (?s:.*?)\(dropped (\d+),`)
+
+// count what was dropped, by the chain and by the queue.
+func (w *watched) count(s *scene.Scene) error {
+	counts, err := w.inst.CountsSoFar()
+	if err != nil {
+		return err
+	}
+	if counts.Verdicts != nil {
+		w.Fate.Dropped = counts.Verdicts.Dropped
+	}
+	var text []byte
+	err = s.Device.Run(func() (err error) {
+		text, err = exec.Command("tc", "-s", "qdisc", "show", "dev", scene.Out).Output()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the queue's drops: %w", err)
+	}
+	found := overflowed.FindAllSubmatch(text, -1)
+	if len(found) == 0 {
+		return fmt.Errorf("no pfifo in %q", text)
+	}
+	for _, m := range found {
+		n, err := strconv.ParseUint(string(m[1]), 10, 64)
+		if err != nil {
+			return err
+		}
+		w.Fate.Overflow += n
+	}
+	return nil
 }
 
 // configure lets windows be large, answers return, and aggregates be as drawn.
@@ -172,23 +214,30 @@ func (w *watched) listen(stop chan struct{}) (err error) {
 	}
 }
 
-// send TCP and UDP at the same time.
-func (c cell) send(s *scene.Scene, span time.Duration) error {
+// send TCP and UDP at the same time. It returns how many datagrams were sent from each port.
+func (c cell) send(s *scene.Scene, span time.Duration) (sent map[uint16]int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
 	sink, err := s.B.ListenPacket(ctx, "udp4", scene.AddressB+":0") // what it does not take is dropped there
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer sink.Close()
 	const size, mice = 1472, 100
 	var all sync.WaitGroup
 	var errs [3]error
+	var others map[uint16]int
 	all.Go(func() { errs[0] = c.stream(ctx, s) })
-	all.Go(func() { errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42)) })
-	all.Go(func() { errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), mice, 58, 50) })
+	all.Go(func() {
+		sent, errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42))
+	})
+	all.Go(func() { others, errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), mice, 58, 50) })
 	all.Wait()
-	return errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	stdmaps.Copy(sent, others)
+	return sent, nil
 }
 
 // stream is one TCP flow that has always something to send.
@@ -225,13 +274,13 @@ func (c cell) stream(ctx context.Context, s *scene.Scene) error {
 	}
 }
 
-// datagrams of one size, so many a second, of some flows by turns.
-func datagrams(ctx context.Context, s *scene.Scene, to string, flows, size int, rate float64) error {
-	conns := make([]net.Conn, flows)
+// datagrams of one size, so many a second, of some flows by turns. It returns how many were sent from each port.
+func datagrams(ctx context.Context, s *scene.Scene, to string, flows, size int, rate float64) (map[uint16]int, error) {
+	conns, from := make([]net.Conn, flows), map[uint16]int{}
 	for n := range conns {
 		conn, err := s.A.Dial(ctx, "udp4", to)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer conn.Close()
 		conns[n] = conn
@@ -239,10 +288,14 @@ func datagrams(ctx context.Context, s *scene.Scene, to string, flows, size int, 
 	b, began := make([]byte, size), time.Now()
 	for sent := 0.0; ctx.Err() == nil; time.Sleep(time.Duration(math.Max(5e5, math.Min(1e8, 1e9/rate)))) {
 		for due := time.Since(began).Seconds() * rate; sent < due; sent++ {
-			if _, err := conns[int(sent)%flows].Write(b); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED) {
-				return err
+			conn := conns[int(sent)%flows]
+			switch _, err := conn.Write(b); {
+			case err == nil:
+				from[conn.LocalAddr().(*net.UDPAddr).AddrPort().Port()]++
+			case !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED):
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return from, nil
 }
