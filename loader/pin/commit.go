@@ -119,7 +119,7 @@ func (p *Pin) build(src attach.Source, attached []*attach.Attachment) error {
 	if err := p.step("describe"); err != nil {
 		return err
 	}
-	return p.want.store(p.next(metaPin))
+	return p.want.store(p.next(metaPin), p.since)
 }
 
 // object is a map or a program. Pinning a handle again moves its earlier pin, which has to stay until the new one is complete; a clone has no earlier pin.

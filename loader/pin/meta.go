@@ -2,6 +2,7 @@ package pin
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -144,22 +145,72 @@ func orNone(s string) string {
 	return s
 }
 
+// Elements of the description's map.
+const (
+	textAt  = uint32(iota) // JSON
+	sinceAt                // eight bytes: since when the registers and counts have been written, see Pin.Since
+	elements
+)
+
 // store writes the description into a map and pins that.
-func (m pinMeta) store(path string) error {
+func (m pinMeta) store(path string, since int64) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	size := (len(text) + 8) / 8 * 8 // at least one zero after the text
-	holder, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_meta", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(size), MaxEntries: 1})
+	holder, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_meta", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(size), MaxEntries: elements})
 	if err != nil {
 		return fmt.Errorf("create the description of the pin: %w", err)
 	}
 	defer holder.Close()
-	if err := holder.Put(uint32(0), append(text, make([]byte, size-len(text))...)); err != nil {
+	if err := errors.Join(holder.Put(textAt, append(text, make([]byte, size-len(text))...)), putSince(holder, since)); err != nil {
 		return fmt.Errorf("write the description of the pin: %w", err)
 	}
 	return holder.Pin(path)
+}
+
+func putSince(holder *ebpf.Map, since int64) error {
+	value := make([]byte, holder.ValueSize())
+	binary.NativeEndian.PutUint64(value, uint64(since))
+	return holder.Put(sinceAt, value)
+}
+
+// Began records when the window began whose records and counts the registers have from now on.
+func (p *Pin) Began(at int64) error {
+	p.since = at
+	holder, err := ebpf.LoadPinnedMap(p.path(metaPin), nil)
+	if errors.Is(err, os.ErrNotExist) { // Commit writes it
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(putSince(holder, at), holder.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write the description of the pin: %w", err)
+	}
+	return nil
+}
+
+// Since is when the earlier run began its last window that it did not read, by the kernel's monotonic clock: what was counted since then is in the
+// registers. 0: there was none, or one of a version that did not record it.
+func (p *Pin) Since() int64 { return p.since }
+
+// loadSince reads it; a map of an earlier version has no element for it.
+func loadSince(path string) (int64, error) {
+	holder, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read the description of the pin: %w", err)
+	}
+	defer holder.Close()
+	if holder.MaxEntries() < elements {
+		return 0, nil
+	}
+	value := make([]byte, holder.ValueSize())
+	if err := holder.Lookup(sinceAt, value); err != nil {
+		return 0, fmt.Errorf("read the description of the pin: %w", err)
+	}
+	return int64(binary.NativeEndian.Uint64(value)), nil
 }
 
 func loadMeta(path string) (pinMeta, error) {
@@ -170,7 +221,7 @@ func loadMeta(path string) (pinMeta, error) {
 	}
 	defer holder.Close()
 	text := make([]byte, holder.ValueSize())
-	if err := holder.Lookup(uint32(0), text); err != nil {
+	if err := holder.Lookup(textAt, text); err != nil {
 		return meta, fmt.Errorf("read the description of the pin: %w", err)
 	}
 	if err := json.Unmarshal(bytes.TrimRight(text, "\x00"), &meta); err != nil {

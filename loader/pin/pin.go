@@ -63,6 +63,7 @@ type Pin struct {
 	maps    map[string]*ebpf.Map
 	adopted []*adoptedHold
 	fresh   []string
+	since   int64    // see Since
 	Waiting []string // interfaces that were removed and may reappear
 }
 
@@ -106,6 +107,9 @@ func (p *Pin) open() (err error) {
 	p.meta, err = loadMeta(p.path(metaPin))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
+	}
+	if err == nil {
+		p.since, err = loadSince(p.path(metaPin))
 	}
 	return err
 }

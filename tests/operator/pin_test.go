@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
 const ownMountsEnv = "XDPMON_OPERATOR_OWN_MOUNTS"
@@ -41,7 +42,8 @@ func ownMounts(t *testing.T) bool {
 	return false
 }
 
-// TestKilledPinnedRunIsTakenOver: packets are counted while no process runs, none twice, and detach removes everything.
+// TestKilledPinnedRunIsTakenOver: packets are counted while no process runs, none twice, in a window that began when they were counted first, and detach removes
+// everything.
 func TestKilledPinnedRunIsTakenOver(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -50,6 +52,7 @@ func TestKilledPinnedRunIsTakenOver(t *testing.T) {
 	args := []string{"--algo", "fridge", "--pin", "operator", "--window", "1h"}
 	first := start(t, network, args...)
 	shakeHands(t, network, 10)
+	killed := hostclock.Now()
 	first.kill()
 	if onInterface(t, network) == "" {
 		t.Fatal("nothing is attached: --pin did not keep it")
@@ -61,6 +64,9 @@ func TestKilledPinnedRunIsTakenOver(t *testing.T) {
 	o.want(t, done, "")
 	if sum, _ := matched(t, o); sum != 30 {
 		t.Errorf("%.0f handshakes counted, want 30: 10 before the kill, 10 without a process, 10 after", sum)
+	}
+	if start := number(t, windows(t, o.out)[0], "window", "start"); start > float64(killed) {
+		t.Errorf("the window of these begins %.3f s after the kill", (start-float64(killed))/1e9)
 	}
 	if onInterface(t, network) == "" {
 		t.Error("the end of the run took the pinned programs away")

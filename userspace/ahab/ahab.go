@@ -54,7 +54,7 @@ put into the same cells, which the report estimates ("rate_error"); the limit ri
 
 Up to an ahab.capacity of 200 Mbit/s, ahab.tau=auto averages live traffic over 800 ms, and the limit moves every 400 ms: a TCP flow with a
 short round trip and no queue waits for time-outs of 200 ms, and a faster limit would give its share to others meanwhile. New users have
-their shares after some seconds then; the ceiling holds in every second.
+their shares within two seconds then; the ceiling holds in every second.
 
 ahab.act=pace delays what leaves instead of dropping it, as bandwidth managers of hosts do: each user's packets get times of departure at the
 limit, all of a slice's at its ceiling, and the interface's queue, which has to be fq, keeps them. 98 % of the capacity is shared then.

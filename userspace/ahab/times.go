@@ -41,7 +41,7 @@ func (i *instance) timesText() string {
 		return ""
 	case i.tau == slowTau:
 		return fmt.Sprintf("ahab.tau=auto: rates are averaged over %v, and a limit moves every %v, for TCP flows that wait for time-outs; new users have their "+
-			"shares after some seconds. --set ahab.tau=%v follows demand within milliseconds", i.tau, i.epoch, fastTau)
+			"shares within two seconds. --set ahab.tau=%v follows demand within milliseconds", i.tau, i.epoch, fastTau)
 	case i.path != "" && !i.pace && !i.table && !i.aimd && largest > 0 && largest <= slowCapacity:
 		return fmt.Sprintf("no slice has more than %s: TCP flows with short round trips get less than their shares where limits follow demand within milliseconds. "+
 			"--set ahab.tau=%v --set ahab.epoch=%v averages over their time-outs", report.Human(8*slowCapacity, report.BitRate), slowTau, slowEpoch)

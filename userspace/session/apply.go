@@ -124,6 +124,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, all bool) error {
 	}
 	if all {
 		r.window = report.Window{Start: now, Number: w.Number + 1}
+		err = errors.Join(err, s.began())
 	}
 	for _, m := range retired {
 		r.end(m)

@@ -134,7 +134,7 @@ func (s *Session) attach(ctx context.Context) error {
 	}
 	s.attached = hostclock.Now()
 	s.run.window = report.Window{Start: s.counting()}
-	if err := s.begin(); err != nil {
+	if err := errors.Join(s.begin(), s.began()); err != nil {
 		return err
 	}
 	for _, name := range s.cfg.Interfaces {
@@ -150,8 +150,11 @@ func (s *Session) attach(ctx context.Context) error {
 }
 
 // counting returns the time since which packets are counted: attaching takes milliseconds for each interface, and the first window has the packets of all of
-// them, so its rates are of that time. What a continued pin counted before is not of this run.
+// them, so its rates are of that time. A continued pin has what was counted since its earlier run.
 func (s *Session) counting() int64 {
+	if s.pin != nil && s.pin.Adopts() && s.pin.Since() > 0 {
+		return s.pin.Since()
+	}
 	now, first := time.Now(), time.Time{}
 	for _, a := range s.manager.Attachments() {
 		since := a.Since()
@@ -168,6 +171,14 @@ func (s *Session) counting() int64 {
 	return s.attached - int64(now.Sub(first))
 }
 
+// began records in the pin when the present window began, for the run that continues it.
+func (s *Session) began() error {
+	if s.pin == nil {
+		return nil
+	}
+	return s.pin.Began(s.run.window.Start)
+}
+
 // begin marks the algorithms of a continued pin whose registers are new: they started in the middle of their first window.
 func (s *Session) begin() error {
 	if s.pin == nil || len(s.pin.Fresh()) == 0 {
@@ -179,7 +190,7 @@ func (s *Session) begin() error {
 	}
 	for _, m := range s.run.members {
 		if slices.Contains(s.pin.Fresh(), m.selected.Descriptor.Name) {
-			m.since, m.before = s.run.window.Start+1, counts
+			m.since, m.before = max(s.run.window.Start+1, s.attached), counts
 		}
 	}
 	return nil
@@ -214,7 +225,7 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	end := hostclock.Now()
 	err = errors.Join(err, s.manager.Close())
 	s.run.detaching = hostclock.Now() - end
-	err = errors.Join(err, s.run.closeWindow(hostclock.Now, true), closePin(s.pin), s.run.close())
+	err = errors.Join(err, s.run.closeWindow(hostclock.Now, true), s.began(), closePin(s.pin), s.run.close())
 	s.err = err
 	close(s.done)
 }
@@ -264,7 +275,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 		case call := <-s.calls:
 			call()
 		case <-next:
-			if err := s.run.closeWindow(hostclock.Now, false); err != nil {
+			if err := errors.Join(s.run.closeWindow(hostclock.Now, false), s.began()); err != nil {
 				return err
 			}
 		}
