@@ -154,14 +154,13 @@ func (v *verdict) drops(t *truth, list []departures.Departure, f fate) {
 		return
 	}
 	v.Marked += int(f.Dropped)
-	left, guilty := map[uint16]int{}, map[uint16]bool{}
+	guilty := map[uint16]bool{}
 	for _, d := range list {
-		left[d.Sport]++
 		guilty[d.Sport] = guilty[d.Sport] || t.share(d.Sport, int64(d.Enqueued), int64(d.Now)) >= alpha
 	}
-	for port, sent := range f.Sent {
+	for port, n := range f.Lost {
 		if !guilty[port] {
-			v.Innocent += max(0, sent-left[port])
+			v.Innocent += n
 		}
 	}
 }

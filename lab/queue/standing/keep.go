@@ -21,7 +21,7 @@ type seen struct {
 
 // fate of what was sent and did not leave.
 type fate struct {
-	Sent     map[uint16]int // datagrams, by source port
+	Lost     map[uint16]int // datagrams that did not arrive, by source port
 	Dropped  uint64         // by the chain
 	Overflow uint64         // by the queue, which was full
 }

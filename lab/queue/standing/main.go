@@ -124,7 +124,7 @@ three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 
 
 The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
 its packet waited. Of a burst the largest flow is the one of which most bytes left from the arrival of the first packet that waited tau to the departure of the last one; *below alpha* counts bursts whose first name had less than alpha of these.
-A packet is marked rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha. With conquest.action=drop, packets of flows below alpha are datagrams that were sent and did not leave, of flows that
+A packet is marked rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha. With conquest.action=drop, packets of flows below alpha are datagrams that were sent and did not arrive, of flows that
 never had alpha while one of their packets waited: all of them, those that the queue dropped since it was full as well.
 
 `

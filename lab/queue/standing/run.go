@@ -50,11 +50,10 @@ func (c cell) run(span time.Duration) (all seen, err error) {
 	var heard error
 	var listener sync.WaitGroup
 	listener.Go(func() { heard = w.listen(stop) })
-	sent, err := c.send(s, span)
-	time.Sleep(drain)
+	lost, err := c.send(s, span)
 	close(stop)
 	listener.Wait()
-	w.Fate = fate{Sent: sent}
+	w.Fate = fate{Lost: lost}
 	if err := errors.Join(err, heard, w.count(s), w.close()); err != nil {
 		return all, err
 	}
@@ -214,30 +213,58 @@ func (w *watched) listen(stop chan struct{}) (err error) {
 	}
 }
 
-// send TCP and UDP at the same time. It returns how many datagrams were sent from each port.
-func (c cell) send(s *scene.Scene, span time.Duration) (sent map[uint16]int, err error) {
+// send TCP and UDP at the same time. It returns how many datagrams were sent from each port and did not arrive.
+func (c cell) send(s *scene.Scene, span time.Duration) (lost map[uint16]int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
-	sink, err := s.B.ListenPacket(ctx, "udp4", scene.AddressB+":0") // what it does not take is dropped there
+	sink, err := s.B.ListenPacket(ctx, "udp4", scene.AddressB+":0")
 	if err != nil {
 		return nil, err
 	}
-	defer sink.Close()
+	arrived, arrival := map[uint16]int{}, make(chan error, 1)
+	go func() { arrival <- receive(sink.(*net.UDPConn), arrived) }()
 	const size, mice = 1472, 100
 	var all sync.WaitGroup
 	var errs [3]error
 	var others map[uint16]int
+	lost = map[uint16]int{}
 	all.Go(func() { errs[0] = c.stream(ctx, s) })
 	all.Go(func() {
-		sent, errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42))
+		lost, errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42))
 	})
 	all.Go(func() { others, errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), mice, 58, 50) })
 	all.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
+	time.Sleep(drain)
+	if err := errors.Join(append(errs[:], sink.Close(), <-arrival)...); err != nil {
 		return nil, err
 	}
-	stdmaps.Copy(sent, others)
-	return sent, nil
+	stdmaps.Copy(lost, others)
+	for port, n := range arrived {
+		lost[port] -= n
+	}
+	return lost, nil
+}
+
+// receive counts datagrams by their source ports until the socket is closed.
+func receive(sink *net.UDPConn, arrived map[uint16]int) error {
+	raw, err := sink.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var forced error
+	if err := raw.Control(func(fd uintptr) { forced = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) }); err != nil || forced != nil {
+		return errors.Join(err, forced)
+	}
+	for b := make([]byte, 1<<11); ; {
+		_, from, err := sink.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		arrived[from.Port()]++
+	}
 }
 
 // stream is one TCP flow that has always something to send.
