@@ -140,7 +140,7 @@ static __always_inline int message_cut(const struct phv *phv, __u32 linear)
 
 static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv)
 {
-	__be32 message[NTP_MESSAGE / 4];
+	__u64 message[NTP_MESSAGE / 8];
 	__u32 at = phv->qname;
 
 	if (dns_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, DNS_HEADER))
@@ -148,7 +148,7 @@ static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv)
 	if (rtp_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, RTP_HEADER))
 		parse_rtp(phv, (void *)message);
 	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, NTP_MESSAGE))
-		parse_ntp(phv, message);
+		parse_ntp(phv, (void *)message);
 	if (begin_asked(phv) == BEGIN_LONG && !bpf_xdp_load_bytes(ctx, at, message, BEGIN_LONG))
 		parse_begin(phv, (void *)message, 1);
 	if (begin_asked(phv) == BEGIN_SHORT && !bpf_xdp_load_bytes(ctx, at, message, BEGIN_SHORT))
@@ -194,6 +194,8 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 	linear = (void *)(long)ctx->data_end - (void *)(long)ctx->data;
 	if (entry_load && unlikely(message_cut(phv, linear)))
 		message_xdp(ctx, phv);
+	if (unlikely(options_left(phv)))
+		parse_options(phv, (void *)(long)ctx->data, (void *)(long)ctx->data_end);
 	if (entry_load && unlikely(requested(phv, NEED_QNAME)) && phv_has(phv, PHV_UDP))
 		qname_xdp(ctx, phv, linear);
 	if (finish(phv, reason))
@@ -286,6 +288,8 @@ SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 		parse_reset(phv); /* the packet starts again; nothing has counted it yet */
 		reason = parse_skb(skb, phv, &cut);
 	}
+	if (unlikely(options_left(phv)))
+		parse_options(phv, (void *)(long)skb->data, (void *)(long)skb->data_end);
 	if (unlikely(requested(phv, NEED_QNAME)) && phv_has(phv, PHV_UDP))
 		qname_skb(skb, phv);
 	counters = finish(phv, reason);

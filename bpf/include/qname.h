@@ -95,8 +95,8 @@ static __always_inline __u64 qname_hash(const struct qname *name, __u32 length)
 
 		if (i * 8 >= length)
 			break;
-		if (length - i * 8 < 8)
-			w &= (1ULL << (length - i * 8) * 8) - 1;
+		if (length - i * 8 < 8) /* the last one */
+			return hash_word(h, qname_lower(w & ((1ULL << (length - i * 8) * 8) - 1)));
 		h = hash_word(h, qname_lower(w));
 	}
 	return h;
@@ -111,7 +111,8 @@ static __always_inline void qname_set(struct phv *phv, const struct qname *name,
 	if (!name->questions)
 		return;
 	length = qname_length(name, bytes, any);
-	if (!length)
+	forget(length, any); /* one state, wherever the name ends */
+	if (!length || length > QNAME_BYTES)
 		return;
 	phv->qname = qname_hash(name, length);
 	phv->valid |= PHV_QNAME;

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -63,9 +65,12 @@ func exists(name string) bool {
 
 // copyFile leaves alone what is the same.
 func copyFile(from, to string) error {
-	info, err := os.Stat(from)
+	info, err := os.Lstat(from)
 	if err != nil {
 		return err
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		return copyLink(from, to)
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -78,6 +83,24 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, text, info.Mode().Perm())
+}
+
+// copyLink keeps a symbolic link one: its target, which may be a folder, is in the tree by itself.
+func copyLink(from, to string) error {
+	target, err := os.Readlink(from)
+	if err != nil {
+		return err
+	}
+	if was, err := os.Readlink(to); err == nil && was == target {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(target, to)
 }
 
 // command runs in the tree; captures are found where the original finds them.
