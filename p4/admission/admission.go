@@ -36,7 +36,8 @@ const (
 	fullAfter  = 4
 	heldFlows  = 3 // per way
 	fewEntries = 1024
-	nearlyFull = 1<<32 - 3
+	full       = 1<<32 - 1
+	nearlyFull = full - 2
 )
 
 // Full drives counters of stored keys to saturation, one after the other, in the form with few entries only.
@@ -76,18 +77,22 @@ func Full(name string) func(d twin.Driver, _ twin.Form) error {
 	}
 }
 
-// refused sends packets of new keys while all counters are full: the value that a key would get saturates, too.
+// refused sends packets of new keys while all counters are full, or all of one way nearly so: the value that a key would get saturates, too.
 func refused(d twin.Driver, counters []string) error {
-	for _, c := range counters {
-		for i := range d.Read(c) {
-			if err := d.Write(c, i, 1<<32-1); err != nil {
-				return err
+	next := fullFlows
+	for _, fill := range [][2]uint64{{full, full}, {full, nearlyFull}, {nearlyFull, full}} {
+		for way, c := range counters {
+			for i := range d.Read(c) {
+				if err := d.Write(c, i, fill[way]); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	for n := range fullAfter * fullAfter {
-		if err := d.Send(packetOf(d, fullFlows+n)); err != nil {
-			return err
+		for range fullAfter * fullAfter {
+			if err := d.Send(packetOf(d, next)); err != nil {
+				return err
+			}
+			next++
 		}
 	}
 	return nil
@@ -146,6 +151,9 @@ func Saturated(name string) func(register string, word uint64) uint64 {
 		return word
 	}
 }
+
+// Native is a host's word of a twin's: the same, without what a host's counter was above a full one.
+func Native(_ string, word uint64, _ func(string) uint64) uint64 { return word }
 
 // Unreachable entries: no counter is as small as seven, since the initial value is larger, and none is 2^31 above another.
 func Unreachable() (rows []string) {

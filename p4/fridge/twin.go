@@ -4,6 +4,7 @@ package fridge
 import (
 	"net/netip"
 
+	"github.com/xdpmon/xdpmon/p4/handshakes"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -141,7 +142,7 @@ func advance(d twin.Driver, _ twin.Form) error {
 			}
 		}
 	}
-	return nil
+	return handshakes.Fins(d)
 }
 
 // gaps up to 2^to, sixteen from one power of two to the next.

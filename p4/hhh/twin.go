@@ -36,6 +36,7 @@ func init() {
 		Start:       admission.Sizes("hhh"),
 		Drive:       admission.Full("hhh"),
 		Host:        admission.Saturated("hhh"),
+		Native:      admission.Native,
 		Emits: admission.Second(func(s *twin.Seen, f twin.Fields) {
 			f["level"] = s.PHV.Carry[0] >> 32
 			if s.Values.Text("dimension") == "both" {

@@ -152,7 +152,7 @@ func copies(d twin.Driver, _ twin.Form) error {
 	return errors.Join(refusals(d, segment), limits(d))
 }
 
-// refusals are packets that resemble others: a reset that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
+// refusals are packets that resemble others: a reset, of which every third has FIN as well, that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
 // that are repeated when their record has exactly the maximum age, one tick later, and with their acknowledgement.
 func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
 	const tick, old = 8192, 524288 // ns, ticks
@@ -163,6 +163,9 @@ func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Pac
 		data := segment(at, 5, n)
 		reset := packet.Packet{Time: at + 40*tick, Valid: data.Valid, Proto: 6, Segs: 1, Src: data.Dst, Dst: data.Src, SrcPort: data.DstPort, DstPort: data.SrcPort,
 			TCPFlags: packet.RST | packet.ACK, Ack: data.Seq + data.Payload}
+		if n%3 == 0 {
+			reset.TCPFlags |= packet.FIN
+		}
 		again, ack := segment(at+(old+int64(n%2))*tick, 5, n), reset
 		ack.Time, ack.TCPFlags = again.Time+2*tick, packet.ACK
 		ping := packet.Packet{Time: at + tick, Valid: packet.IP | packet.ICMP | packet.IPID, Proto: 1, ICMPType: 8, Segs: 1, Src: data.Src, Dst: data.Dst, IPID: uint16(7 * n)}

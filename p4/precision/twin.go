@@ -34,6 +34,7 @@ func init() {
 		Start:       admission.Sizes("precision"),
 		Drive:       admission.Full("precision"),
 		Host:        admission.Saturated("precision"),
+		Native:      admission.Native,
 		Emits:       admission.Second(nil),
 		Differences: []twin.Difference{twin.Echoes},
 	})

@@ -1,7 +1,10 @@
 // Package rttarray registers the twin of rtt-array.
 package rttarray
 
-import "github.com/xdpmon/xdpmon/p4/tna/twin"
+import (
+	"github.com/xdpmon/xdpmon/p4/handshakes"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+)
 
 func init() {
 	twin.Register(&twin.Twin{
@@ -9,6 +12,7 @@ func init() {
 		Window:     &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
 		Host:       samples,
 		Native:     corrected,
+		Drive:      func(d twin.Driver, _ twin.Form) error { return handshakes.Fins(d) },
 		Registers:  true,
 		Saturating: []string{"rtt_hist"},
 		Counts: []twin.Count{

@@ -25,6 +25,13 @@ type Recording struct{ *pair }
 // Record runs a twin in a form together with its bytecode: the model's traffic, and the twin's driver as well for the committed text, for
 // the last form, of which there is a tape and whose switch is filled by its plan, and for those that are made for it. The host is closed afterwards.
 func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
+	return recordOf(tw, form, form.Name == tw.LastForm().Name)
+}
+
+// RecordToPlay is Record of any form, whose recording can be played again.
+func RecordToPlay(tw *twin.Twin, form twin.Form) (Recording, error) { return recordOf(tw, form, true) }
+
+func recordOf(tw *twin.Twin, form twin.Form, keep bool) (Recording, error) {
 	last, fill := form.Name == tw.LastForm().Name, byHandOf
 	if last {
 		fill = byPlan
@@ -35,7 +42,7 @@ func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
 	}
 	defer p.host.close()
 	driven := last || form.Driven || form.Name == ""
-	if last {
+	if keep {
 		p.tape = &tape{}
 	}
 	packets := mixPackets
