@@ -50,8 +50,12 @@ func (l *live) add(line report.Line) {
 	line.Snapshot = nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.latest[place{line.Key(), line.Algorithm}] = &window{line: line}
 	own, every := place{line.Key(), line.Algorithm}, place{"", line.Algorithm}
+	before := l.latest[own]
+	l.latest[own] = &window{line: line}
+	if before != nil && line.Encoding != nil && before.line.Encoding == line.Encoding {
+		return // it has the same names: an interface without traffic
+	}
 	l.shapes[own] = newShape(&line.Report, l.shapes[own].body()) // the newest first: an instance that started again may have other parameters, and so other titles
 	if l.shapes[every] == nil {
 		l.shapes[every] = newShape()

@@ -25,7 +25,7 @@ type Engine struct {
 	sources map[string]bool            // of this round
 	known   map[string]*source         // of all rounds
 	awaited string                     // a source that the round lacked when lacking was last called
-	least   int64                      // lower bound of shortest; 0: not known
+	least   int64                      // shortest length of known, ns; 0: not known
 	end     int64                      // of the latest window
 	held    []Window                   // of later rounds, in the order of their arrival
 	partial int                        // rounds that were closed without a window, after waiting for it
@@ -114,6 +114,7 @@ func (e *Engine) add(w Window) []finding.Finding {
 	for _, text := range w.Seen.Unable {
 		e.limits[text] = e.limits[text] || w.Packets > 0 // an interface without traffic is reported as such
 	}
+	e.streams.Expect(len(e.known))
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
 	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
@@ -131,6 +132,7 @@ func (e *Engine) due(w Window) {
 		s = &source{}
 		e.known[w.Source] = s
 	}
+	was := s.length
 	s.end, s.missed = w.End+e.offset, 0
 	switch took := w.End - w.Start; {
 	case s.length == 0 || s.stretched:
@@ -138,8 +140,11 @@ func (e *Engine) due(w Window) {
 	case !w.Stretched:
 		s.length = max(s.length, took)
 	}
-	if e.least == 0 || s.length < e.least {
+	switch {
+	case s.length < e.least:
 		e.least = s.length
+	case was == e.least && s.length > was: // others may be longer, too
+		e.least = 0
 	}
 }
 
@@ -161,7 +166,7 @@ func (e *Engine) lacking() (names []string) {
 // complete reports whether no source is lacking. Usually the one that was missing before still is, and the others, of which there may be 1,200, need not be
 // looked at with each window.
 func (e *Engine) complete() bool {
-	if s := e.known[e.awaited]; s != nil && !e.sources[e.awaited] && float64(s.end+s.length-e.end) < patience*float64(e.least) {
+	if s := e.known[e.awaited]; s != nil && !e.sources[e.awaited] && float64(s.end+s.length-e.end) < patience*float64(e.shortest()) {
 		return false
 	}
 	names := e.lacking()
@@ -171,11 +176,17 @@ func (e *Engine) complete() bool {
 	return len(names) == 0
 }
 
-// shortest is the shortest window length of the known sources, ns.
+// shortest is the shortest window length of the known sources, ns; of none, a very large one.
 func (e *Engine) shortest() int64 {
+	if e.least != 0 {
+		return e.least
+	}
 	shortest := int64(math.MaxInt64)
 	for _, s := range e.known {
 		shortest = min(shortest, s.length)
+	}
+	if len(e.known) > 0 {
+		e.least = shortest
 	}
 	return shortest
 }
@@ -199,11 +210,16 @@ const missedRounds = 2
 func (e *Engine) close() (changed []finding.Finding) {
 	round, lacking := e.round, e.lacking()
 	e.done++
-	e.sources, e.round = map[string]bool{}, nil
+	clear(e.sources)
+	defer func() { // the next round has about as many
+		clear(round)
+		e.round = round[:0]
+	}()
 	e.count()
 	for _, name := range lacking {
 		if e.known[name].missed++; e.known[name].missed >= missedRounds {
 			delete(e.known, name)
+			e.least = 0
 		}
 	}
 	for i := range round {

@@ -32,7 +32,7 @@ func (e *Engine) admit(w Window) (changed []finding.Finding) {
 			}
 			changed = append(changed, e.add(w)...)
 			return append(changed, e.release()...)
-		case len(e.lacking()) == 0:
+		case e.complete():
 			changed = append(changed, e.close()...)
 			changed = append(changed, e.release()...)
 		case len(e.held) < maxHeld && !e.holds(w.Source) && float64(w.End+e.offset-e.end) < holding*float64(e.shortest()):

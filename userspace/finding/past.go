@@ -168,13 +168,14 @@ const maxKey = 1024
 // Recall gives a stream the past that a store has kept, unless it has one already; now is ns since 1970. What is too old to be believed is left out.
 func (s *Streams) Recall(key string, p *Past, now int64) {
 	end := strings.LastIndexByte(key, 0)
-	if s.streams[key] != nil || len(s.streams) >= maxStreams || len(key) > maxKey || end < 0 || now-p.At > int64(freshHours) || p.At > now+int64(freshLatest) {
+	if s.streams[key] != nil || s.recalled >= mostRecalled || len(key) > maxKey || end < 0 || now-p.At > int64(freshHours) || p.At > now+int64(freshLatest) {
 		return
 	}
 	past := p.Baseline
 	if now-p.At > int64(freshLatest) {
 		past.Latest = nil
 	}
+	s.recalled++
 	s.streams[key] = &stream{past: past, at: p.At, length: p.Length, kept: p.Length, last: Measure{Weak: "not seen since the start", Absent: math.NaN()}}
 	f := s.families[key[:end]]
 	if f == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"math"
+	"strconv"
 	"testing"
 )
 
@@ -139,5 +140,43 @@ func TestPastsAreBounded(t *testing.T) {
 	}
 	if n := len(full.MarshalBaseline()); n != MaxPast {
 		t.Errorf("the largest past has %d bytes, not %d", n, MaxPast)
+	}
+}
+
+// Every expected source keeps its past, however many there are, and what sources that have ended leave is bounded.
+func TestStreamsOfSources(t *testing.T) {
+	const sources, each = 500, 5
+	window := func(s *Streams, source string, n int64) (known int) {
+		var list []Measure
+		for i := range each {
+			list = append(list, Measure{Instance: source, Algorithm: "a", Symptom: Symptom(strconv.Itoa(i)), Subject: Subject{Name: source},
+				Value: Estimate{Value: 5, Low: 4, High: 6}, Bound: math.NaN(), Absent: math.NaN()})
+		}
+		for _, r := range s.Window("a\x00"+source, list, n*10e9, (n+1)*10e9) {
+			if r.Known {
+				known++
+			}
+		}
+		return known
+	}
+	s := NewStreams()
+	s.Expect(sources)
+	known := 0
+	for n := range int64(6) {
+		known = 0
+		for i := range sources {
+			known += window(s, strconv.Itoa(i), n)
+		}
+	}
+	if known != sources*each {
+		t.Errorf("%d of %d streams have a past", known, sources*each)
+	}
+	s.Expect(1)
+	for n := range int64(2000) {
+		window(s, "gone "+strconv.Itoa(int(n)), 6+n)
+	}
+	kept, _ := s.Pasts(1 << 30)
+	if families := len(s.families); len(kept) > 2100 || families > 2400 {
+		t.Errorf("%d streams and %d families are kept", len(kept), families)
 	}
 }

@@ -40,6 +40,8 @@ type Streams struct {
 	streams  map[string]*stream
 	sources  map[string]map[string]*stream // the same by the windows that they are in: each looks at its own alone
 	families map[string]*family
+	known    int   // sources that are expected
+	recalled int   // streams that a store had
 	windows  int64 // counts rounds, to find the streams that were silent longest
 }
 
@@ -64,11 +66,16 @@ type stream struct {
 }
 
 // family is all subjects of a symptom in an instance.
-type family struct{ windows int }
+type family struct {
+	windows int
+	seen    int64 // round
+}
 
 // Bounds of memory and time.
 const (
-	maxStreams = 2048
+	maxStreams   = 2048 // and streamsEach of each source
+	streamsEach  = 6
+	mostRecalled = 16384
 	// accept is how long a deviation lasts until it is what is usual: ns.
 	accept = 24 * 3600e9
 )
@@ -122,6 +129,7 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 			s.families[name] = f
 		}
 		f.windows++
+		f.seen = s.windows
 	}
 	s.forget()
 	return readings
@@ -201,7 +209,7 @@ func (s *Streams) belongs(key string, st *stream, source string) {
 	if st.source == source && s.sources[source][key] == st {
 		return
 	}
-	delete(s.sources[st.source], key)
+	s.release(key, st.source)
 	if s.sources[source] == nil {
 		s.sources[source] = map[string]*stream{}
 	}
@@ -323,18 +331,52 @@ func (st *stream) learn(r *Reading, begin, end int64) {
 	st.at, st.length = end, end-begin
 }
 
-// forget bounds memory: streams that were silent longest go first, those of symptoms that go on last.
+// Expect sets the number of sources whose windows arrive. The bound of memory grows with it: 200 interfaces have a past each.
+func (s *Streams) Expect(sources int) { s.known = sources }
+
+// room is how many streams are kept. Those of an earlier run wait for the windows of their sources.
+func (s *Streams) room() int { return max(maxStreams+streamsEach*s.known, s.recalled) }
+
+// forget bounds memory: streams that were silent longest go first, those of symptoms that go on last. Families without a stream go if they were silent
+// longer than all streams that stay.
 func (s *Streams) forget() {
-	extra := len(s.streams) - maxStreams
+	extra := len(s.streams) - s.room()
 	if extra <= 0 {
 		return
 	}
-	keys := slices.SortedFunc(maps.Keys(s.streams), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.streams[a].rank(), s.streams[b].rank()), cmp.Compare(s.streams[a].seen, s.streams[b].seen), cmp.Compare(a, b))
+	type one struct {
+		key string
+		*stream
+	}
+	list := make([]one, 0, len(s.streams))
+	for key, st := range s.streams {
+		list = append(list, one{key, st})
+	}
+	slices.SortFunc(list, func(a, b one) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.seen, b.seen), cmp.Compare(a.key, b.key))
 	})
-	for _, key := range keys[:extra+maxStreams/8] {
-		delete(s.sources[s.streams[key].source], key)
-		delete(s.streams, key)
+	gone := list[:extra+s.room()/8]
+	for _, st := range gone {
+		s.release(st.key, st.source)
+		delete(s.streams, st.key)
+	}
+	oldest, needed := s.windows, map[string]bool{}
+	for _, st := range list[len(gone):] {
+		oldest = min(oldest, st.seen)
+		needed[st.key[:strings.LastIndexByte(st.key, 0)]] = true
+	}
+	for name, f := range s.families {
+		if f.seen < oldest && !needed[name] {
+			delete(s.families, name)
+		}
+	}
+}
+
+// release removes a stream from its source.
+func (s *Streams) release(key, source string) {
+	delete(s.sources[source], key)
+	if len(s.sources[source]) == 0 {
+		delete(s.sources, source)
 	}
 }
 

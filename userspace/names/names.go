@@ -95,8 +95,8 @@ func (n *Names) SetGuests(guests map[netip.Addr]report.Guest) {
 
 // Line is the window with names for the rows of its tables. The given line is not changed.
 func (n *Names) Line(l report.Line) report.Line {
-	if n == nil || len(l.Report.Tables) == 0 {
-		return l
+	if n == nil || !slices.ContainsFunc(l.Report.Tables, named) {
+		return l // with its encoding, which those of other idle interfaces share
 	}
 	l.Report.Tables = slices.Clone(l.Report.Tables)
 	for i := range l.Report.Tables {
@@ -105,11 +105,14 @@ func (n *Names) Line(l report.Line) report.Line {
 	return l
 }
 
+// named reports whether a table may have names.
+func named(t report.Table) bool { return !t.Settings && len(t.Rows) > 0 }
+
 // most names of a row, and of a finding.
 const most = 8
 
 func (n *Names) table(t *report.Table) {
-	if t.Settings || len(t.Rows) == 0 {
+	if !named(*t) {
 		return
 	}
 	var rows [][]known.Name

@@ -32,6 +32,7 @@ type member struct {
 	since     int64         // when it was added, in the middle of a window; 0: at the start
 	before    loader.Counts // packet counts of its first window at that time
 	rest      *rest         // the latest window, if it was without packets
+	values    string        // of selected, for idleKey
 	ticked    bool          // its controller has run since then; used by the owner's goroutine
 }
 
@@ -277,7 +278,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	var encoded []byte
 	var err error
 	if r.unread(m, w, bank, before) {
-		result = m.rest.result
+		result = m.rest.known.result
 	} else {
 		result, encoded, err = r.answer(m, w, bank, packets, before)
 	}
@@ -313,7 +314,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		errors := compare.Bodies(result.Body, truth)
 		line.Truth, line.Error = &truth, &errors
 	}
-	m.rest.encode(&line, before)
+	m.rest.encode(&line)
 	return line, nil
 }
 
@@ -323,7 +324,7 @@ func (r *runner) answer(m *member, w report.Window, bank int, packets report.Pac
 	if err != nil {
 		return algo.Result{}, nil, err
 	}
-	if result, err = m.rest.report(m.selected.Config, s, before); err != nil || !r.cfg.Snapshots {
+	if result, err = m.report(s, before); err != nil || !r.cfg.Snapshots {
 		return result, nil, err
 	}
 	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments
