@@ -56,7 +56,7 @@ func lossAfter(w *world) *staged {
 		}
 	})
 	return &staged{
-		what:   fmt.Sprintf("%.1f %% of what goes to %v is lost behind the device", 100*share, p),
+		what:   fmt.Sprintf("%.1f %% of what goes to %v is lost after the device", 100*share, p),
 		start:  set(fault{w.up.far, stage.Fault{Match: hosts(p, destination), Loss: share}}),
 		expect: []want{{lossIsAfter, network(p)}},
 		proof: func(f *facts) error {
@@ -129,7 +129,7 @@ func storm(w *world) *staged {
 		}
 	})
 	return &staged{
-		what:   fmt.Sprintf("%.0f %% of what goes to %v is lost behind the device: senders repeat most of it", 100*share, p),
+		what:   fmt.Sprintf("%.0f %% of what goes to %v is lost after the device: senders repeat most of it", 100*share, p),
 		start:  set(fault{w.up.far, stage.Fault{Match: hosts(p, destination), Loss: share}}),
 		expect: []want{{lossIsAfter, network(p)}},
 		also:   []want{{notAnswered, network(p)}}, // of the SYNs so many are lost, too

@@ -21,7 +21,7 @@ var (
 	seeds    = flag.Int("seeds", 5, "runs of each incident, each with what its seed draws")
 	first    = flag.Uint64("first", 1, "the first seed")
 	only     = flag.String("only", "", "regular expression: play only incidents with such names")
-	dry      = flag.Bool("dry", false, "play without xdpmon, and let tshark, tc and ss say whether the incident is in the traffic")
+	dry      = flag.Bool("dry", false, "play without xdpmon, and let tshark, tc and ss show whether the incident is in the traffic")
 	dir      = flag.String("dir", "", "keep captures here; they are removed otherwise")
 	window   = flag.Duration("window", 2*time.Second, "length of a window")
 	calm     = flag.Duration("calm", 15*time.Second, "usual traffic before the incident")

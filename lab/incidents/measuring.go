@@ -34,7 +34,7 @@ func tunnels(w *world) *staged {
 	a, b, rate := anyOf(w.r, w.targets[0]), w.hosts[0][0], w.share(500, 900)
 	ends := [2]netip.Addr{netip.AddrFrom4([4]byte{172, 31, 2, 2}), netip.AddrFrom4([4]byte{172, 31, 1, 1})}
 	return &staged{
-		what: fmt.Sprintf("%.0f packets a second come in a GRE tunnel", rate),
+		what: fmt.Sprintf("%.0f packets a second arrive in a GRE tunnel", rate),
 		start: func(ctx context.Context) {
 			seq := uint32(1)
 			w.inject(ctx, true, rate, func(r *rand.Rand) *builder.Spec {
@@ -143,7 +143,7 @@ func together(first, second func(*world) *staged) func(*world) *staged {
 	return func(w *world) *staged {
 		a, b := first(w), second(w)
 		return &staged{
-			what:   a.what + "; behind it " + b.what,
+			what:   a.what + "; after it " + b.what,
 			start:  func(ctx context.Context) { a.start(ctx); b.start(ctx) },
 			expect: append(a.expect, b.expect...), also: append(a.also, b.also...),
 			captured: append(a.inCapture(), b.inCapture()...), capturedAlso: append(a.capturedAlso, b.capturedAlso...),

@@ -107,7 +107,7 @@ func write(path, command string, c *campaign) error {
 	all.said, all.what = "", nil
 	table.Add(all.row("together")...)
 	text := fmt.Sprintf(introduction, *seeds, c.timing.calm, c.timing.lasting, c.timing.window) + table.String()
-	text += fmt.Sprintf("\nTwo incidents at once that are listed in another order than that of harm: %d. Exit codes that do not say whether something was found: %d. Runs in which the incident was not in the traffic, and that are not judged: %d.\n",
+	text += fmt.Sprintf("\nTwo incidents at once that are listed in another order than that of harm: %d. Exit codes that do not state whether something was found: %d. Runs in which the incident was not in the traffic, and that are not judged: %d.\n",
 		all.disordered, all.codes, all.absent)
 	load, _ := os.ReadFile("/proc/loadavg")
 	text += fmt.Sprintf("\n*%s; load %s at the end.*\n", eval.Provenance(context.Background(), command), strings.Fields(string(load) + " ?")[0])

@@ -42,7 +42,7 @@ func (c coverage) missed(tw *twin.Twin) (missed []string, all int) {
 	for what, yes := range c {
 		if slices.ContainsFunc(tw.Unreachable, func(part string) bool { return strings.Contains(what, part) }) {
 			if yes {
-				missed = append(missed, what+", which is said to be out of reach")
+				missed = append(missed, what+", which is declared out of reach")
 			}
 			continue
 		}

@@ -20,7 +20,7 @@ func (v *view) delays() {
 	}
 	for _, r := range v.late(finding.DurationLong) {
 		if r.Windows < surely && v.apart(finding.DataLate, finding.ClientLate) {
-			continue // connections may last longer because ACKs are late: the next window says of whom
+			continue // connections may last longer because ACKs are late: the next window shows whose
 		}
 		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue

@@ -154,7 +154,7 @@ func deviations(at func(int) float64, n int, median float64) float64 {
 	}
 }
 
-// Compare says how far a measure lies from what is usual of its stream: whether their intervals are apart and the difference is large enough
+// Compare returns how far a measure lies from what is usual of its stream: whether their intervals are apart and the difference is large enough
 // to matter, and by how many standard deviations.
 func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
 	v := m.Value
@@ -194,7 +194,7 @@ func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
 	deviation = far / sd
 	multiplies := m.Ratio || m.Factor > 1 && m.Trials == 0 // counts and shares of a total, which must multiply to matter; of few trials chance makes large shares
 	if multiplies && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
-		deviation = max(deviation, clip) // nothing of the past came near it, whatever its scatter is
+		deviation = max(deviation, clip) // nothing of the past was near it, whatever its scatter is
 	}
 	return e, apart, deviation
 }

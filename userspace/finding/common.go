@@ -46,7 +46,7 @@ const (
 	stalled     = 1.5 // one window is enough: the process stood still for half of one, and the next windows end in time again
 )
 
-// Windowed measures what every line says of measuring itself: late windows, and packets that could not be read.
+// Windowed measures what every line states about measuring itself: late windows, and packets that could not be read.
 func Windowed(l report.Line) []Measure {
 	took := float64(l.Window.End - l.Window.Start)
 	late := New(l, Late, Subject{Interface, l.Place()}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
@@ -72,13 +72,13 @@ func Windowed(l report.Line) []Measure {
 	return []Measure{late, unread, shut}
 }
 
-// NotLookedInto says that a window's algorithms saw no ports, flags and answers of a part of the packets; "" where that is small.
+// NotLookedInto states that a window's algorithms saw no ports, flags and answers of a part of the packets; "" where that is small.
 func NotLookedInto(l report.Line) string {
 	share := float64(l.Packets.Reasons["no_transport"]) / max(1, float64(l.Packets.Seen))
 	if l.Packets.Seen < fewestSeen || share < moreNotInside {
 		return ""
 	}
-	return "more than 5 % of the packets on " + l.Place() + " are neither TCP, UDP nor ICMP echo (tunnels, IPsec): only their addresses are read, and nothing can be told of what is in them"
+	return "more than 5 % of the packets on " + l.Place() + " are neither TCP, UDP nor ICMP echo (tunnels, IPsec): only their addresses are read, what is in them is not known"
 }
 
 // Bounds for everybody.

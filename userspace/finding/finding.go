@@ -127,7 +127,7 @@ func (e Estimate) String() string {
 	return report.Enclosed(e.Value, e.Low, e.High, e.Unit, report.Interval)
 }
 
-// Source says where an expectation comes from.
+// Source is where an expectation is from.
 type Source string
 
 // A promise of the configuration; the subject's own past; a bound that holds for anybody.
@@ -396,7 +396,7 @@ func (f *Finding) when() string {
 	return "since " + Clock(f.Since)
 }
 
-// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+// unix2000 distinguishes clocks: ns since 1970 are above it, ns since boot below.
 const unix2000 = 946684800e9
 
 // Clock writes a time for people: date and time of day (UTC), or seconds of a clock that no calendar knows.

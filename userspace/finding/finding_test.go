@@ -22,7 +22,7 @@ func heavy(x float64) float64 {
 	return .5 - (math.Atan(t/math.Sqrt(3))+t/math.Sqrt(3)/(1+t*t/3))/math.Pi
 }
 
-// The average run length that docs/findings.md states is what the Markov chain says, and what a simulation of the test itself says.
+// The average run length that docs/findings.md states is what the Markov chain yields, and a simulation of the test itself.
 func TestRunLength(t *testing.T) {
 	if n := RunLength(normal); n < 1e9 {
 		t.Errorf("normal windows: %.3g", n)
@@ -289,7 +289,7 @@ func TestShareBeyondAll(t *testing.T) {
 	}
 }
 
-// A process that stood still for half a window says so with that one window; one that is a little late needs several.
+// A process that stood still for half a window is seen in that one window; one that is a little late needs several.
 func TestStalled(t *testing.T) {
 	for name, c := range map[string]struct {
 		length int64 // of the eleventh window, ns

@@ -64,14 +64,14 @@ type Measure struct {
 	Symptom   Symptom
 	Subject   Subject
 	Algorithm string
-	Source    string // of the window: algorithm, instance, and what tells several of an algorithm apart; set by Streams
+	Source    string // of the window: algorithm, instance, and what distinguishes several of an algorithm; set by Streams
 	Instance  string // as windows name it (report.Line.Interface)
 	Command   string // that looks at it again; "": xdpmon attach and the instance
 	What      string // of what Value is, for the sentence
 	Value     Estimate
 	// Lower: small values are bad. Ratio: deviations multiply (delays); else they add (shares).
 	Lower, Ratio bool
-	// Trials behind a share; 0 where it is none. Their binomial scatter is added to that of the past.
+	// Trials of a share; 0 where it is none. Their binomial scatter is added to that of the past.
 	Trials float64
 	// Scatter is the smallest that is believed between windows, where it differs from that of most measures: of logarithms with Ratio.
 	Scatter float64
@@ -96,7 +96,7 @@ type Measure struct {
 // Seen is what the rules of an algorithm make of a window.
 type Seen struct {
 	Measures []Measure
-	// Unable are sentences: what could not be told of this window, and why.
+	// Unable are sentences: what is not known of this window, and why.
 	Unable []string
 }
 

@@ -25,7 +25,7 @@ const (
 	MaxPast = pastHead + 4*latestWindows + hours*(hourHead+4*2*hourly) + checksum
 )
 
-// How long a past is believed. Older latest windows say nothing of now: the traffic of another day is the hours' to know. Older hours are those of a host that
+// How long a past is believed. Older latest windows show nothing of now: the traffic of another day is the hours' to know. Older hours are those of a host that
 // was put away.
 const (
 	freshLatest = 24 * time.Hour
@@ -162,7 +162,7 @@ func (s *Streams) Pasts(room int) (kept map[string][]byte, left int) {
 	return kept, left
 }
 
-// maxKey bounds a stream's name in a store, bytes: names of subjects come from traffic.
+// maxKey bounds a stream's name in a store, bytes: names of subjects are from traffic.
 const maxKey = 1024
 
 // Recall gives a stream the past that a store has kept, unless it has one already; now is ns since 1970. What is too old to be believed is left out.

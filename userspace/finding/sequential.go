@@ -24,7 +24,7 @@ type Score struct {
 	Active bool
 }
 
-// Step takes a window: apart says that its interval does not meet what is expected, deviation by how many standard deviations, and needed how many
+// Step takes a window: apart: its interval does not meet what is expected, deviation by how many standard deviations, and needed how many
 // windows far out in a row begin something (2 or more).
 func (s *Score) Step(apart bool, deviation float64, needed int) {
 	at := alarm + more*(max(needed, 2)-2)
@@ -118,7 +118,7 @@ func RunLength(chance func(x float64) float64) float64 {
 	return math.Inf(1)
 }
 
-// longestRun is what the elimination can tell from never: beyond it rounding is all that is left of 1 - P.
+// longestRun is what the elimination distinguishes from never: beyond it rounding is all that is left of 1 - P.
 const longestRun = 1e13
 
 // solve is Gauss' elimination with pivots; it returns the unknown of state 0.

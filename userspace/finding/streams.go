@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Reading is a measure beside what was expected of it, and what the sequential test says.
+// Reading is a measure beside what was expected of it, and the result of the sequential test.
 type Reading struct {
 	Measure
 	Expected Expected
 	Known    bool // something is expected: a bound, a promise, or enough of a past
 	Apart    bool // this window's interval lies beyond what is expected
-	Active   bool // the test says that the symptom is there
+	Active   bool // the test finds the symptom
 	Since    int64
 	Latest   int64 // end of the latest window that lay apart
 	Windows  int   // that lay apart since then
@@ -90,7 +90,7 @@ func familyOf(m *Measure) string {
 	return m.Instance + "\x00" + m.Algorithm + "\x00" + string(m.Symptom) + passOf(m.Source)
 }
 
-// passOf is what tells sources of an algorithm and an instance apart: "/" and what follows these two.
+// passOf is what distinguishes sources of an algorithm and an instance: "/" and what follows these two.
 func passOf(source string) string {
 	if parts := strings.SplitN(source, "\x00", 3); len(parts) == 3 {
 		return "/" + strings.ReplaceAll(parts[2], "\x00", "/")

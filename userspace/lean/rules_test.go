@@ -27,7 +27,7 @@ func rulesOf(t *testing.T, set map[string]string) (r Rules) {
 }
 
 // TestRules: a delay is worth itself times 1/p, and times what its like lose by eviction at the rate that was measured. A rule is
-// what comes to the delay itself.
+// what concerns the delay itself.
 func TestRules(t *testing.T) {
 	quiet, busy := rulesOf(t, map[string]string{"p": "1/8"}), rulesOf(t, map[string]string{"p": "1/8", "switch.rate": "20000"})
 	if quiet.Follow[0].Luck.Mask != 0xe000 || quiet.Follow[1].Luck.Mask != 0xe000 {

@@ -177,12 +177,12 @@ func (sw *Switch) buildIngress(pipe *syntax.Instance) {
 func (sw *Switch) buildEgress(pipe *syntax.Instance) {
 	registers, tables := len(sw.Registers), len(sw.Tables)
 	g := sw.gress(pipe, 3)
-	sw.behind = map[string]bool{}
+	sw.ofEgress = map[string]bool{}
 	for _, r := range sw.Registers[registers:] {
-		sw.behind[r.Path] = true
+		sw.ofEgress[r.Path] = true
 	}
 	for _, t := range sw.Tables[tables:] {
-		sw.behind[t.Name] = true
+		sw.ofEgress[t.Name] = true
 	}
 	sw.egress = g
 	sw.egressDrop = g.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")

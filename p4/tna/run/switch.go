@@ -27,7 +27,7 @@ type Switch struct {
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
 	egressDrop, egressError, egressTime              int
-	behind                                           map[string]bool // registers and tables of the egress, by path
+	ofEgress                                         map[string]bool // registers and tables of the egress, by path
 	machine                                          *lang.Machine
 	result                                           *Result // of the current packet
 	time                                             uint64
@@ -327,7 +327,7 @@ func (sw *Switch) Register(name string) *Register {
 
 // Full is the full name of a register or table: its path with its half of the pipeline.
 func (sw *Switch) Full(path string) string {
-	if sw.behind[path] {
+	if sw.ofEgress[path] {
 		return "Egress." + path
 	}
 	return "Ingress." + path

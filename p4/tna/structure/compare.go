@@ -101,23 +101,23 @@ func (c *comparison) one(h pisa.Touch, t Touch) {
 	// The condition of an access also affects index and value: a source that is in one side's condition alone is reported if the
 	// other side's index or value has it.
 	c.sources(h.Array, Condition, hostSources(h.Condition), t.Condition, nil)
-	said := slices.Clone(c.found)
-	c.sources(h.Array, Index, hostSources(h.Index), t.Index, said)
+	known := slices.Clone(c.found)
+	c.sources(h.Array, Index, hostSources(h.Index), t.Index, known)
 	if h.Write || len(t.Written) > 0 {
-		c.sources(h.Array, Written, hostSources(h.Written), t.Written, said)
+		c.sources(h.Array, Written, hostSources(h.Written), t.Written, known)
 	}
 }
 
-func (c *comparison) sources(register, facet string, host, twin []string, said []Difference) {
+func (c *comparison) sources(register, facet string, host, twin []string, known []Difference) {
 	for _, side := range []struct {
 		name      string
 		has, less []string
 	}{{Host, host, twin}, {Switch, twin, host}} {
 		for _, s := range side.has {
-			if !slices.Contains(side.less, s) && !slices.Contains(said, Difference{register, Condition, side.name, s}) {
+			if !slices.Contains(side.less, s) && !slices.Contains(known, Difference{register, Condition, side.name, s}) {
 				c.add(register, facet, side.name, s)
 			}
-			if slices.Contains(side.less, s) && slices.Contains(said, Difference{register, Condition, side.name, s}) {
+			if slices.Contains(side.less, s) && slices.Contains(known, Difference{register, Condition, side.name, s}) {
 				c.add(register, facet, Both, s)
 			}
 		}
