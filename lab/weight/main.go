@@ -247,13 +247,28 @@ func (a *agent) phases(host *netns.Namespace) error {
 	if err := a.await(0); err != nil {
 		return err
 	}
-	took := time.Since(gone)
-	time.Sleep(5 * time.Second)
-	if now, err = a.usage(); err != nil {
+	detached := time.Since(gone)
+	if now, err = a.still(); err != nil {
 		return err
 	}
-	fmt.Printf("released %.1f s after they were gone; 5 s later %v\n", took.Seconds(), now)
+	fmt.Printf("detached %.1f s after they were gone; %.1f s after that no descriptor was closed any more: %v; load %s\n", detached.Seconds(), (time.Since(gone) - detached - calm).Seconds(), now, load())
 	return nil
+}
+
+// calm is how long the number of descriptors stays the same where nothing is released any more.
+const calm = 5 * time.Second
+
+// still waits for that.
+func (a *agent) still() (now usage, err error) {
+	for last, same := -1, time.Now(); time.Since(same) < calm; time.Sleep(200 * time.Millisecond) {
+		if now, err = a.usage(); err != nil {
+			return now, err
+		}
+		if now.descriptors != last {
+			last, same = now.descriptors, time.Now()
+		}
+	}
+	return now, nil
 }
 
 // during measures what a time takes, in which f runs.
