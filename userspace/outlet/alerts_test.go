@@ -68,6 +68,24 @@ func (h *hearer) get(path string) []post {
 	return h.at(path)
 }
 
+// record is a log that a receiver may still write after Close, which does not wait for one that does not answer.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
 func alerting(t *testing.T, log io.Writer, a settings.Alerts) *Set {
 	t.Helper()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(log, nil)), Stdout: io.Discard})
@@ -170,7 +188,7 @@ func TestAlertsWithoutReader(t *testing.T) {
 	}
 	defer deaf.Close()
 	h := newHearer(t)
-	var log bytes.Buffer
+	var log record
 	s := alerting(t, &log, settings.Alerts{Alertmanager: "http://" + deaf.Addr().String(), Webhook: h.URL + "/hook"})
 	reader := s.Hub().Subscribe(feed.Options{Name: "test", Depth: 1 << 14})
 	const many = 2000
