@@ -42,6 +42,14 @@ func tc() string {
 	return "tcx"
 }
 
+// ways are those in which algorithms must be attached: conquest watches the interface's queue as well (conquest.source=auto).
+func (h hook) ways(names []string) []string {
+	if !slices.Contains(names, "conquest") {
+		return h.via
+	}
+	return slices.Sorted(slices.Values(append([]string{"tp_btf"}, h.via...)))
+}
+
 const handshakes = 12
 
 // live attaches, makes real handshakes, ends on SIGINT, and looks for what is left.
@@ -56,7 +64,7 @@ func live(h hook, names ...string) (detail string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := sameWays(run.via, h.via); err != nil {
+	if err := sameWays(run.via, h.ways(names)); err != nil {
 		return "", errors.Join(err, run.end(unix.SIGINT))
 	}
 	err = shakeHands(net, handshakes)
