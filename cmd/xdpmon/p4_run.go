@@ -31,7 +31,7 @@ It needs the privilege to make maps (root, or CAP_BPF); it loads and attaches no
 
 const p4RunExample = `  xdpmon p4 run fridge capture.pcap
   xdpmon p4 run rtt-array capture.pcap --window 10s --output json
-  xdpmon p4 run ahab capture.pcap --set ahab.capacity=100Mbit
+  xdpmon p4 run ahab capture.pcap --set ahab.config=slices.yaml
   xdpmon p4 run fridge --registers switch.json`
 
 // p4RunOptions are the flags of p4 run.

@@ -24,7 +24,7 @@ type Score struct {
 	Active bool
 }
 
-// Step takes a window: apart: its interval does not meet what is expected, deviation by how many standard deviations, and needed how many
+// Step takes a window. apart: its interval does not meet what is expected, deviation by how many standard deviations, and needed how many
 // windows far out in a row begin something (2 or more).
 func (s *Score) Step(apart bool, deviation float64, needed int) {
 	at := alarm + more*(max(needed, 2)-2)
