@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -131,6 +132,7 @@ func TestPublished(t *testing.T) {
 // What waits when a link ends is sent in batches that a coordinator takes.
 func TestLastBatchesAreBounded(t *testing.T) {
 	l := newAnswering().Link
+	l.opts.Linger = time.Hour // only the link's end may seal a batch that is not full
 	l.conn, l.items = &nats.Conn{}, make(chan bus.Item, 4*bus.MaxItems)
 	for range 3*bus.MaxItems + 1 {
 		l.items <- bus.Item{Algorithm: "precision", Snapshot: []byte{1}}
