@@ -289,6 +289,7 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		v.add(k, iface(r.Instance), r, because, next)
 		return
 	}
+	worst = silentAlone(worst, missing)
 	slices.SortFunc(worst, func(a, b *finding.Reading) int {
 		return cmp.Or(cmp.Compare(b.Times(), a.Times()), cmp.Compare(a.Subject.Name, b.Subject.Name))
 	})
@@ -299,6 +300,25 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		f.What, f.Value, f.Expected = "answers in a window", g.Value, g.Expected
 		f.Value.Unit, f.Expected.Unit = report.Count, report.Count
 	}
+}
+
+// repeated is how many requests a connection without an answer makes at most.
+const repeated = 10
+
+// silentAlone removes the subjects that still answer, if the others explain all unanswered requests: the clients of a server that still answers wait for
+// one that does not, and ask it less.
+func silentAlone(worst []*finding.Reading, missing float64) []*finding.Reading {
+	answers := func(g *finding.Reading) bool { return g.Value.Value >= 1 }
+	explained := 0.
+	for _, g := range worst {
+		if !answers(g) {
+			explained += g.Expected.Value * repeated
+		}
+	}
+	if explained < missing || explained == 0 {
+		return worst
+	}
+	return slices.DeleteFunc(worst, answers)
 }
 
 // silentAnswers is how many answers in a row a server must miss: with as many expected on average, none arrive by chance in one case of twenty.
