@@ -13,12 +13,15 @@ control Clock(in bit<48> nanoseconds, out bit<32> ticks)(bit<8> tick) {
     }
 }
 
-/* The eight bits above those ticks; the timestamp has 48 bits. */
+/* The eight bits above those ticks; the timestamp has 48 bits. An action of its own: the compiler puts bare statements that
+ * follow each other into one table, and a table has room for 32 bits of hash. */
 control Epoch(in bit<48> nanoseconds, out bit<8> epoch)(bit<8> tick) {
     Hash<bit<8>>(HashAlgorithm_t.IDENTITY) shift;
 
+    action read() { epoch = shift.get((bit<8>)(nanoseconds >> (tick + 32))); }
+
     apply {
-        epoch = shift.get((bit<8>)(nanoseconds >> (tick + 32)));
+        read();
     }
 }
 
