@@ -263,7 +263,7 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 	lossy := v.has(finding.LossAfter, finding.LossBefore) // a window with few answers is expected then
 	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
 	for _, g := range v.by[vanished] {
-		if g.Instance != r.Instance || !g.Known || v.loses(network(g.Subject.Name)) || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
+		if g.Instance != r.Instance || !g.Known || g.Value.High >= 1 && v.loses(network(g.Subject.Name)) || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
 			continue
 		}
 		all++

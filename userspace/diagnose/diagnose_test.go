@@ -122,6 +122,8 @@ func TestDiagnose(t *testing.T) {
 			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.4"},
 		"fewer answers of one do not explain it": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 3),
 			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered eth0"},
+		"dead, and what it was sent is sent again": {[]finding.Reading{reading(finding.Resent, prefix("10.2.3.0/24"), .02, 0), lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 90), 3),
+			reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 12), usual(reading(finding.HandshakeVanished, host("10.2.5.6"), 50, 50))}, "unanswered 10.2.3.4, loss-after 10.2.3.0/24"},
 		"clients of another wait": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .36, 1), 144), 5), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 15),
 			reading(finding.HandshakeVanished, host("10.2.5.6"), 2, 11)}, "unanswered 10.2.3.4"},
 		"another refuses most": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .36, 1), 500), 5), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 15),

@@ -86,7 +86,11 @@ type Measure struct {
 	// Certain: the measure is an event of itself that needs no comparison.
 	Certain bool
 	// Absent is what a subject that is not in a window has, in families where that is known; NaN else.
-	Absent   float64
+	Absent float64
+	// Row is the row of the subject in a table where several may have the same and one of a window takes it; 0: not known. Rows, of a measure whose Subject has
+	// no name, are those that are taken: only subjects of these may have as much as Value.High.
+	Row      int
+	Rows     []int
 	Blames   []Blame
 	Evidence []string
 	Next     string // what to change or look at, where the rule knows it

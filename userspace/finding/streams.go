@@ -159,11 +159,19 @@ func (s *Streams) silent(source string, present, families map[string]bool, blind
 		case math.IsNaN(m.Absent):
 			m.Weak = "nothing of it in this window"
 		default:
-			m.Value = Estimate{m.Absent, m.Absent, max(m.Absent, hidden.Value.High), m.Value.Unit}
+			m.Value = Estimate{m.Absent, m.Absent, max(m.Absent, hidden.above(&m)), m.Value.Unit}
 		}
 		readings = append(readings, s.read(source, &m, begin, end))
 	}
 	return readings
+}
+
+// above is the most that a subject may have that the window does not list; m is of those without a row.
+func (m *Measure) above(subject *Measure) float64 {
+	if subject.Row > 0 && !slices.Contains(m.Rows, subject.Row) {
+		return 0 // its row was free: what it had would be there
+	}
+	return m.Value.High
 }
 
 // hold is how long an event stays without being seen again: queries count in windows of up to 30 s, and raise one alert in each. ns.

@@ -11,6 +11,7 @@ import (
 // groupRow is one group of a window, estimated or true.
 type groupRow struct {
 	name      string
+	row       int // in the data plane; 0: not known, or of others
 	samples   float64
 	estimated float64
 	p50, p95  float64
@@ -30,6 +31,9 @@ func (e *estimator) estimatedGroups(all spectra) []groupRow {
 		}
 		if row > 0 {
 			g.name = e.group.name(all.owners[row])
+			if !all.merged { // hosts have rows of their own
+				g.row = row
+			}
 		}
 		g.count = s.CountBounds()
 		g.p50, g.p50in = s.Percentile(0.5)
@@ -104,7 +108,7 @@ func (c *config) groupColumns() []report.Column {
 			report.Column{Name: end.name + "_low" + end.of, Unit: end.unit, Help: "95 % confidence: at least; - when nothing can be promised"},
 			report.Column{Name: end.name + "_high" + end.of, Unit: end.unit, Help: "95 % confidence: at most"})
 	}
-	return columns
+	return append(columns, report.Column{Name: "row", Unit: report.Count, JSON: true, Help: "row of the group; a group that finds its row taken in a window is counted under others. 0: others, several hosts, or exact counts"})
 }
 
 func (c *config) groupCells(g groupRow) []any {
@@ -122,5 +126,5 @@ func (c *config) groupCells(g groupRow) []any {
 		}
 		cells = append(cells, e.Low, e.High)
 	}
-	return cells
+	return append(cells, g.row)
 }

@@ -89,12 +89,14 @@ func kindOf(b report.Body) delay.Kind {
 // groupMeasures are delays by group; without groups, those of all requests.
 func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.Measure) {
 	grouped, elsewhere := false, othersOf(l.Report)
+	var rows []int
 	finding.Rows(l.Report, "groups", func(r finding.Row) {
 		grouped = true
 		subject, ok := subjectOf(r.Text("group"))
 		if !ok {
 			return
 		}
+		rows = append(rows, rowOf(r))
 		value := finding.Estimate{Value: r.Num("p50_ns"), Low: r.Num("p50_low_ns"), High: r.Num("p50_high_ns"), Unit: report.Nanosecond}
 		list = append(list, late(l, kind, s.late, subject, value, r.Num("matched"), "groups.p50_ns"))
 		if s.vanished != "" {
@@ -102,7 +104,9 @@ func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.M
 		}
 	})
 	if s.vanished != "" && elsewhere > 0 {
-		list = append(list, finding.New(l, s.vanished, finding.Subject{}, finding.Estimate{High: elsewhere, Unit: report.Requests}, ""))
+		m := finding.New(l, s.vanished, finding.Subject{}, finding.Estimate{High: elsewhere, Unit: report.Requests}, "")
+		m.Rows = rows
+		list = append(list, m)
 	}
 	for _, d := range l.Report.Distributions {
 		switch {
@@ -174,11 +178,24 @@ func othersOf(b report.Body) (most float64) {
 	return most
 }
 
-// vanished measures the number of answers of a group; one that is absent from a window had none, but for those of others.
+// rowOf is the row of a group in the table of the data plane; 0 where it is not known.
+func rowOf(r finding.Row) int {
+	if n := r.Num("row"); n > 0 {
+		return int(n)
+	}
+	return 0
+}
+
+// vanished measures the number of answers of a group; one that is absent from a window had none, but for those of others if another group has its row. The first
+// group of a window has a row until its end: all its answers are there.
 func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r finding.Row, elsewhere float64) finding.Measure {
+	row := rowOf(r)
+	if row > 0 {
+		elsewhere = 0
+	}
 	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high") + elsewhere, Unit: report.Requests}
 	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
-	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestVanished, none
+	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent, m.Row = true, true, 3, fewestVanished, none, row
 	if s == finding.HandshakeVanished {
 		m.Delta = fewestAnswers / 2 // the clients of a server change; those of DNS and NTP are steady
 	}

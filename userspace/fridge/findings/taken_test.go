@@ -8,14 +8,14 @@ import (
 )
 
 // answered is a window of answers by group.
-func answered(groups map[string]float64) report.Line {
+func answered(groups map[string]float64, rows map[string]int) report.Line {
 	t := report.Table{Name: "groups"}
-	for _, c := range []string{"group", "matched", "estimated", "estimated_low", "estimated_high", "p50_ns", "p50_low_ns", "p50_high_ns"} {
+	for _, c := range []string{"group", "matched", "estimated", "estimated_low", "estimated_high", "p50_ns", "p50_low_ns", "p50_high_ns", "row"} {
 		t.Columns = append(t.Columns, report.Column{Name: c})
 	}
 	all := 0.
 	for name, n := range groups {
-		t.Rows, all = append(t.Rows, []any{name, n, n, n, n, 1e6, .9e6, 1.1e6}), all+n
+		t.Rows, all = append(t.Rows, []any{name, n, n, n, n, 1e6, .9e6, 1.1e6, rows[name]}), all+n
 	}
 	values := []report.Value{}
 	for _, name := range []string{"requests", "responses", "estimated", "matched", "inserted"} {
@@ -24,12 +24,15 @@ func answered(groups map[string]float64) report.Line {
 	return report.Line{Algorithm: "fridge", Report: report.Body{Values: values, Distributions: []report.Distribution{{Name: "delay_ns", Title: "delay from SYN to SYN-ACK"}}, Tables: []report.Table{t}}}
 }
 
-// Answers of a server whose row another one has are counted among others: it has not fallen silent. Where too few are counted there, it has.
+// Answers of a server whose row another one has are counted among others: it has not fallen silent. Where too few are counted there, or its row is free, it has.
 func TestRowTaken(t *testing.T) {
+	none, same, apart := map[string]int{}, map[string]int{"10.1.1.1/32": 5, "10.1.1.2/32": 5}, map[string]int{"10.1.1.1/32": 5, "10.1.1.2/32": 6}
 	for _, c := range []struct {
 		others float64
+		rows   map[string]int
 		apart  bool
-	}{{14, false}, {0, true}, {1, true}} {
+		silent bool
+	}{{14, none, false, false}, {0, none, true, true}, {1, none, true, false}, {14, same, false, false}, {0, same, true, true}, {14, apart, true, true}} {
 		s, apart := finding.NewStreams(), false
 		for n := range int64(10) {
 			groups := map[string]float64{"10.1.1.1/32": 14, "10.1.1.2/32": 20}
@@ -37,11 +40,11 @@ func TestRowTaken(t *testing.T) {
 				delete(groups, "10.1.1.1/32")
 				groups["others"] = c.others
 			}
-			for _, r := range s.Window("fridge", Of(answered(groups)).Measures, n*2e9, (n+1)*2e9) {
+			for _, r := range s.Window("fridge", Of(answered(groups, c.rows)).Measures, n*2e9, (n+1)*2e9) {
 				if r.Symptom == finding.HandshakeVanished && r.Apart {
 					apart = apart || n >= 8 && r.Subject.Name == "10.1.1.1"
 				}
-				if r.Symptom == finding.HandshakeVanished && r.Subject.Name == "10.1.1.1" && n == 9 && (r.Gone == 2) != (c.others == 0) {
+				if r.Symptom == finding.HandshakeVanished && r.Subject.Name == "10.1.1.1" && n == 9 && (r.Gone == 2) != c.silent {
 					t.Errorf("%g others: %d windows without an answer", c.others, r.Gone)
 				}
 			}
