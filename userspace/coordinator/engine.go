@@ -346,7 +346,11 @@ func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 // window adds one window of a host, with times in ns since 1970 on the coordinator's clock.
 func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, s *snapshot.Snapshot, now time.Time) {
 	length, start, end := int64(p.Window), s.Window.Start, s.Window.End
-	if end-start > 3*length/2 || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
+	longest := 3 * length / 2
+	if s.Window.Stretched { // the agent was restarted or its machine was busy: what it counted meanwhile is in no other window
+		longest = max(longest, int64(forgotten))
+	}
+	if end-start > longest || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
 		e.refuse(a, untimely, fmt.Errorf("a window from %s to %s", report.UTC(start), report.UTC(end)))
 		return
 	}
@@ -361,6 +365,9 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 		return
 	}
 	index := (start + (end-start)/2) / length
+	if s.Window.Stretched {
+		index = max(index, (end-length/2)/length) // of its end: earlier periods may be closed
+	}
 	off := max(start-index*length, index*length-start, end-(index+1)*length, (index+1)*length-end) > length/100
 	a.windows++
 	if off && !s.Window.Cut && !s.Window.Last {

@@ -761,7 +761,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// What a window may be, to the nanosecond: one and a half times as long, not after the next one, not an hour old, off by a hundredth, and not overlapping what the host has
+// What a window may be, to the nanosecond: one and a half times as long, an hour where it is stretched, not after the next one, not an hour old, off by a hundredth, and not overlapping what the host has
 // sent before.
 func TestWindowEdges(t *testing.T) {
 	const at = 5000 * second
@@ -769,7 +769,7 @@ func TestWindowEdges(t *testing.T) {
 		start, end      int64 // from the middle of a measurement at 5000 s
 		refused, skewed int
 	}{
-		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0},
+		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0}, "stretched": {-3599 * second, second, 0, 1}, "stretched too far": {-3599*second - 1, second, 1, 0},
 		"next": {second, 2 * second, 0, 0}, "after it": {second + 1, 2 * second, 1, 0}, "old": {-3601 * second, -3600 * second, 0, 0}, "too old": {-3601 * second, -3600*second - 1, 1, 0},
 		"off": {second / 100, second, 0, 0}, "too far off": {second/100 + 1, second, 0, 1}, "early": {-second / 100, second, 0, 0}, "too early": {-second/100 - 1, second, 0, 1},
 		"short": {0, 99 * second / 100, 0, 0}, "too short": {0, 99*second/100 - 1, 0, 1}, "late": {0, 101 * second / 100, 0, 0}, "too late": {0, 101*second/100 + 1, 0, 1},
@@ -779,11 +779,30 @@ func TestWindowEdges(t *testing.T) {
 		h := b.host("one")
 		h.hello()
 		s := h.snapshot(0, 1)
-		s.Window.Start, s.Window.End = at+c.start, at+c.end
+		s.Window.Start, s.Window.End, s.Window.Stretched = at+c.start, at+c.end, strings.HasPrefix(what, "stretched")
 		h.send(h.batch(h.item(s)))
 		if k := b.agent("one"); int(k.Refused[untimely]) != c.refused || int(k.Skewed) != c.skewed || int(k.Windows) != 1-c.refused {
 			t.Errorf("%s: %+v", what, k)
 		}
+	}
+	b := newBench(t, "")
+	b.now = time.Unix(1005, 0)
+	h := b.host("one")
+	h.hello()
+	for n, w := range [][2]int64{{1000 * second, 1001 * second}, {1001 * second, 1004*second + 9*second/1000}, {1004*second + 9*second/1000, 1005 * second}} { // the second is of three periods: it is in the last one
+		s := h.snapshot(0, 1)
+		s.Window.Start, s.Window.End, s.Window.Number, s.Window.Stretched = w[0], w[1], n, n == 1
+		h.send(h.batch(h.item(s)))
+	}
+	var periods []int64
+	for _, f := range b.e.streams {
+		for index := range f.open {
+			periods = append(periods, index)
+		}
+	}
+	slices.Sort(periods)
+	if want := []int64{1000, 1003, 1004}; !slices.Equal(periods, want) {
+		t.Errorf("windows in periods %v, want %v", periods, want)
 	}
 	for over, twice := range map[int64]uint64{0: 0, second / 200: 0, second/200 + 1000: 1} { // windows of half a second each, which lie over each other so far
 		b := newBench(t, "")
