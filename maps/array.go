@@ -61,16 +61,22 @@ func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
 
 // Read returns a bank as words, CPUs added up. dst is reused when it is large enough.
 func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
-	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
-	clear(dst)
+	dst = a.zeros(dst)
 	if a.isZero(bank) {
 		return dst, nil
 	}
-	if err := a.read(bank*a.Entries, dst); err != nil {
+	if err := a.read(bank, dst); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
 	a.seen(dst)
 	return dst, nil
+}
+
+// zeros are the words of a bank, for adding to; dst is reused.
+func (a *Array) zeros(dst []uint64) []uint64 {
+	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
+	clear(dst)
+	return dst
 }
 
 // AtRest reports whether a bank is known to hold zeros: no packet has arrived since it was opened. Callers then release the buffer of its
@@ -98,8 +104,16 @@ func (a *Array) seen(copies ...[]uint64) {
 
 // ReadReset reads a closed bank and sets nonzero elements to zero. No program may write to it meanwhile: flip first.
 func (a *Array) ReadReset(bank int, dst []uint64) ([]uint64, error) {
+	if a.isZero(bank) {
+		return a.zeros(dst), nil
+	}
+	dst = a.zeros(dst)
+	if a.inMemory(bank, func(_ int, of view) { of.take(func(i int, v uint64) { dst[i] += v }) }) {
+		a.seen(dst)
+		return dst, nil
+	}
 	dst, err := a.Read(bank, dst)
-	if err != nil || a.isZero(bank) {
+	if err != nil {
 		return dst, err
 	}
 	a.keys = a.keys[:0]
@@ -114,6 +128,9 @@ func (a *Array) ReadReset(bank int, dst []uint64) ([]uint64, error) {
 
 // Reset sets a bank to zero.
 func (a *Array) Reset(bank int) error {
+	if a.inMemory(bank, func(_ int, of view) { of.take(func(int, uint64) {}) }) {
+		return nil
+	}
 	a.keys = a.keys[:0]
 	for e := range a.Entries {
 		a.keys = append(a.keys, uint32(bank*a.Entries+e))

@@ -26,11 +26,15 @@ type batch struct {
 
 var batchMemory = sync.Pool{New: func() any { return new(batch) }}
 
-// read adds the elements from key first on to dst, as many as dst holds.
-func (a *Array) read(first int, dst []uint64) error {
+// read adds the elements of a bank to dst.
+func (a *Array) read(bank int, dst []uint64) error {
 	if a.among.of != nil {
-		return a.among.read(first, dst)
+		return a.among.read(bank, dst)
 	}
+	if a.inMemory(bank, func(_ int, of view) { of.each(func(i int, v uint64) { dst[i] += v }) }) {
+		return nil
+	}
+	first := bank * a.Entries
 	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && a.plain()
 	if typed && !a.unsupported {
 		err := a.readBatches(first, dst)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
@@ -21,11 +22,16 @@ func TestReadEveryShape(t *testing.T) {
 	for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
 		for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
 			t.Run(fmt.Sprintf("%v of %d bytes", kind, size), func(t *testing.T) { readShape(t, kind, size) })
-			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, kind, size) })
+			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, kind, size, 0) })
 		}
 	}
 	for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
-		t.Run(fmt.Sprintf("parts of a spread array of %d bytes", size), func(t *testing.T) { readParts(t, ebpf.PerCPUArray, ebpf.Array, size) })
+		t.Run(fmt.Sprintf("parts of a spread array of %d bytes", size), func(t *testing.T) { readParts(t, ebpf.PerCPUArray, ebpf.Array, size, 0) })
+		for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
+			t.Run(fmt.Sprintf("parts of %v of %d bytes that can be mapped", kind, size), func(t *testing.T) {
+				readParts(t, kind, ebpf.Array, size, unix.BPF_F_MMAPABLE)
+			})
+		}
 	}
 }
 
@@ -50,11 +56,11 @@ func shapeOf(kind ebpf.MapType, size, entries uint32) *ebpf.MapSpec {
 
 // readParts has three instances in one map, works on the second one, and finds the others unchanged; Clear leaves zeros in its own part only. held is
 // the type of the map that holds their arrays.
-func readParts(t *testing.T, kind, held ebpf.MapType, size uint32) {
+func readParts(t *testing.T, kind, held ebpf.MapType, size, flags uint32) {
 	const entries, parts = 300, 3
 	spec := shapeOf(kind, size, entries)
 	wide := spec.Copy()
-	wide.MaxEntries *= parts
+	wide.MaxEntries, wide.Flags = parts*wide.MaxEntries, flags
 	if wide.Type = held; held != kind {
 		wide.MaxEntries *= uint32(PossibleCPUs())
 	}
@@ -73,6 +79,9 @@ func readParts(t *testing.T, kind, held ebpf.MapType, size uint32) {
 			of[n].write(t, r, m, 0, e)
 			of[n].write(t, r, m, 1, e)
 		}
+	}
+	if can := arrayOf(t, sets[1], "shaped").mappable(); can != (flags != 0 && size != 12) {
+		t.Fatalf("mapped: %t", can)
 	}
 	middle := exercise(t, arrayOf(t, sets[1], "shaped"), m, entries, size)
 	check := func() {

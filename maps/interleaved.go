@@ -134,10 +134,10 @@ func (a *Array) At(key uint32) (uint64, error) {
 	return all[a.among.place], err
 }
 
-// read adds elements from key first on to dst.
-func (w word) read(first int, dst []uint64) error {
+// read adds the elements of a bank to dst.
+func (w word) read(bank int, dst []uint64) error {
 	all, n := make([]uint64, w.of.Words()), w.of.wordsPerElement()
-	if err := w.of.read(first, all); err != nil {
+	if err := w.of.read(bank, all); err != nil {
 		return err
 	}
 	for e := range dst {

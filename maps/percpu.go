@@ -19,18 +19,23 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 		rows, err := a.among.of.ReadPerCPU(bank)
 		return a.among.columns(rows), err
 	}
-	copies := make([][]uint64, PossibleCPUs())
-	for c := range copies {
-		copies[c] = make([]uint64, a.Words())
-	}
+	copies := a.zeroCopies()
 	if a.isZero(bank) {
 		return copies, nil
 	}
-	if err := a.readCopies(bank*a.Entries, copies); err != nil {
+	if err := a.readCopies(bank, copies); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
 	a.seen(copies...)
 	return copies, nil
+}
+
+func (a *Array) zeroCopies() [][]uint64 {
+	copies := make([][]uint64, PossibleCPUs())
+	for c := range copies {
+		copies[c] = make([]uint64, a.Words())
+	}
+	return copies
 }
 
 // columns are the words of one array in rows of several, by CPU.
@@ -48,6 +53,13 @@ func (w word) columns(rows [][]uint64) (columns [][]uint64) {
 
 // ReadResetPerCPU reads a closed bank and sets the words of all CPUs that are not zero back to zero: flip first.
 func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
+	if a.PerCPU && a.ElemSize%8 == 0 && a.mappable() && !a.isZero(bank) {
+		copies := a.zeroCopies()
+		if a.inMemory(bank, func(cpu int, of view) { of.take(func(i int, v uint64) { copies[cpu][i] = v }) }) {
+			a.seen(copies...)
+			return copies, nil
+		}
+	}
 	copies, err := a.ReadPerCPU(bank)
 	if err != nil || a.isZero(bank) {
 		return copies, err
@@ -113,7 +125,11 @@ func setBytes(element []byte, v uint64) {
 	copy(element, word[:])
 }
 
-func (a *Array) readCopies(first int, copies [][]uint64) error {
+func (a *Array) readCopies(bank int, copies [][]uint64) error {
+	if a.inMemory(bank, func(cpu int, of view) { of.each(func(i int, v uint64) { copies[cpu][i] = v }) }) {
+		return nil
+	}
+	first := bank * a.Entries
 	err := a.batches(first, func(s *batch, at, n, cpu int) { a.splitBatch(s, at, n, cpu, copies) })
 	if !errors.Is(err, ebpf.ErrNotSupported) {
 		return err

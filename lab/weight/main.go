@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/agent"
 )
 
 var (
@@ -96,8 +97,8 @@ func pairs(host *netns.Namespace, verb string) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// agent is the process that is measured.
-type agent struct {
+// measured is the agent's process.
+type measured struct {
 	*process
 	cmd    *exec.Cmd
 	ended  chan error
@@ -110,21 +111,9 @@ const configuration = `socket: %[1]s/socket
 store: {path: %[1]s/store/windows.db}
 outputs: [{json: %[1]s/windows.jsonl}]
 listen: 127.0.0.1:9435
-limits: {interfaces: 1024, instances: 1024, memory: 8GiB}
-instances:
-  - name: guests
-    interfaces: ["xdpmon-d*"]
-    each: true
-    algorithms:
-      fridge: {}
-      precision: {}
-      hhh: {}
-      reorder: {}
-      beaucoup: {queries: "scan: count distinct dport by src > 100 in 10s"}
-      lean: {}
-`
+` + agent.SixEach
 
-func start(host *netns.Namespace, dir string) (*agent, error) {
+func start(host *netns.Namespace, dir string) (*measured, error) {
 	path := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(path, fmt.Appendf(nil, configuration, dir), 0o600); err != nil {
 		return nil, err
@@ -134,7 +123,7 @@ func start(host *netns.Namespace, dir string) (*agent, error) {
 		return nil, err
 	}
 	defer said.Close()
-	a := &agent{dir: dir, cmd: exec.Command(*program, "agent", "--config", path), began: time.Now()}
+	a := &measured{dir: dir, cmd: exec.Command(*program, "agent", "--config", path), began: time.Now()}
 	a.cmd.Stdout, a.cmd.Stderr = said, said
 	if err := host.Start(a.cmd); err != nil {
 		return nil, err
@@ -148,7 +137,7 @@ func start(host *netns.Namespace, dir string) (*agent, error) {
 	return a, nil
 }
 
-func (a *agent) stop() error {
+func (a *measured) stop() error {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM) // or it has ended
 	if err := <-a.ended; err != nil {
 		return fmt.Errorf("agent: %w: %s", err, a.log())
@@ -156,13 +145,13 @@ func (a *agent) stop() error {
 	return nil
 }
 
-func (a *agent) log() []byte {
+func (a *measured) log() []byte {
 	text, _ := os.ReadFile(filepath.Join(a.dir, "log"))
 	return text
 }
 
 // attached is how many interfaces are.
-func (a *agent) attached() (n int, err error) {
+func (a *measured) attached() (n int, err error) {
 	answer, err := a.client.Get("http://agent/healthz")
 	if err != nil {
 		return 0, err
@@ -187,7 +176,7 @@ func (a *agent) attached() (n int, err error) {
 }
 
 // await so many attached interfaces.
-func (a *agent) await(want int) error {
+func (a *measured) await(want int) error {
 	for end := time.Now().Add(*patient); ; {
 		select {
 		case err := <-a.ended:
@@ -205,7 +194,7 @@ func (a *agent) await(want int) error {
 	}
 }
 
-func (a *agent) phases(host *netns.Namespace) error {
+func (a *measured) phases(host *netns.Namespace) error {
 	began, before := a.began, usage{}
 	if *appear {
 		if err := a.await(0); err != nil {
@@ -259,7 +248,7 @@ func (a *agent) phases(host *netns.Namespace) error {
 const calm = 5 * time.Second
 
 // still waits for that.
-func (a *agent) still() (now usage, err error) {
+func (a *measured) still() (now usage, err error) {
 	for last, same := -1, time.Now(); time.Since(same) < calm; time.Sleep(200 * time.Millisecond) {
 		if now, err = a.usage(); err != nil {
 			return now, err
@@ -272,7 +261,7 @@ func (a *agent) still() (now usage, err error) {
 }
 
 // during measures what a time takes, in which f runs.
-func (a *agent) during(what string, span time.Duration, f func(end time.Time) error) error {
+func (a *measured) during(what string, span time.Duration, f func(end time.Time) error) error {
 	before, err := a.usage()
 	if err != nil {
 		return err
@@ -294,7 +283,7 @@ func (a *agent) during(what string, span time.Duration, f func(end time.Time) er
 }
 
 // traffic sends packets through all interfaces, and judges the windows that began and ended meanwhile.
-func (a *agent) traffic(host *netns.Namespace) error {
+func (a *measured) traffic(host *netns.Namespace) error {
 	s, err := newSender(host, *many)
 	if err != nil {
 		return err

@@ -11,21 +11,6 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// sixEach are six algorithms with registers of their own for every interface, as a hypervisor measures its guests.
-const sixEach = `limits: {interfaces: 1024, instances: 1024, memory: 8GiB}
-instances:
-  - name: guests
-    interfaces: ["xdpmon-d*"]
-    each: true
-    algorithms:
-      fridge: {}
-      precision: {}
-      hhh: {}
-      reorder: {}
-      beaucoup: {queries: "scan: count distinct dport by src > 100 in 10s"}
-      lean: {}
-`
-
 // each is the cost of an agent with many instances.
 type each struct {
 	cpu, wall      time.Duration // from its start until everything is attached
@@ -65,7 +50,7 @@ func measureEach(t *testing.T, n int) (e each) {
 	network := quietNetwork(t)
 	handle := netlinkOf(t, network.A)
 	p := newPlace(t, network.A)
-	p.write(sixEach)
+	p.write(SixEach)
 	var links []netlink.Link
 	for i := range n {
 		links = append(links, addVeth(t, handle, fmt.Sprintf("xdpmon-d%d", i), fmt.Sprintf("xdpmon-e%d", i)))

@@ -39,8 +39,12 @@ func (w *Ways) UnseenAmong(unmatched float64) float64 {
 	}
 	looks, rivals := unmatched/float64(c.entries), c.typical()
 	outside := func(x float64) (share float64) {
-		for _, r := range rivals {
-			share += c.without(x, r, looks) / float64(len(rivals))
+		last, without := math.NaN(), 0.0
+		for _, r := range rivals { // sorted: where most entries are empty, most are equal
+			if r != last {
+				last, without = r, c.without(x, r, looks)
+			}
+			share += without / float64(len(rivals))
 		}
 		return share
 	}

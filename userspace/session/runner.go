@@ -131,6 +131,9 @@ func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func(
 	if err != nil {
 		return nil, err
 	}
+	if opts.Alike > 1 {
+		alike(members)
+	}
 	objects := objectsOf(members)
 	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.Hash == algo.HashCRC, cfg.Decap, cfg.Loading
 	if opts.RecircDelay, err = recirculationDelay(instancesOf(members)); err != nil {
