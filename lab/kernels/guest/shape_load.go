@@ -31,11 +31,13 @@ type receiver struct {
 	begin     time.Time
 	users     []float64 // bits
 	seconds   []float64
+	sent      []float64 // bits of datagrams that users wanted to send
 	datagrams float64
+	offered   float64
 }
 
 func newReceiver(users int) *receiver {
-	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
+	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), sent: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
 }
 
 // add counts bits of a user; what arrives before or after the time is not counted.
@@ -86,7 +88,7 @@ func (c crowd) send(t *netns.Topology) (outcome, error) {
 			start(func() error { return stuff(ctx, t, i, until) })
 		}
 	}
-	start(func() error { return c.throw(t, until) })
+	start(func() error { return c.throw(t, r, until) })
 	var o outcome
 	start(func() (err error) { o.probes, o.lost, err = probe(t, r.begin, until); return err })
 	all.Wait()
@@ -99,13 +101,18 @@ func (r *receiver) judge(c crowd, o outcome) outcome {
 	total := 0.0
 	for _, bits := range r.seconds {
 		total += bits
-		o.most = max(o.most, bits/shareRate)
+		o.most = max(o.most, bits/c.rate)
 	}
-	o.use = total / shareRate / shareTime.Seconds()
-	o.datagrams = r.datagrams / shareTime.Seconds()
-	for i, fair := range c.fair(total / shareTime.Seconds()) {
+	o.use = total / c.rate / shareTime.Seconds()
+	o.datagrams, o.offered = r.datagrams/shareTime.Seconds(), r.offered/shareTime.Seconds()
+	for i := range r.sent {
+		r.sent[i] /= shareTime.Seconds()
+	}
+	for i, fair := range c.fair(total/shareTime.Seconds(), r.sent) {
 		got := r.users[i] / shareTime.Seconds()
-		o.off += max(got-fair, fair-got) / fair / float64(len(c.users))
+		if fair > 0 { // of so many users one may have sent nothing in this time
+			o.off += max(got-fair, fair-got) / fair / float64(len(c.users))
+		}
 	}
 	return o
 }
@@ -124,11 +131,23 @@ func (r *receiver) listen(ctx context.Context, t *netns.Topology) (stop func(), 
 	if err != nil {
 		return nil, errors.Join(err, sink.Close(), echo.Close())
 	}
-	_ = sink.(*net.UDPConn).SetReadBuffer(4 << 20)
+	if err := roomFor(sink.(*net.UDPConn)); err != nil {
+		return nil, errors.Join(err, sink.Close(), echo.Close(), streams.Close())
+	}
 	go r.datagramsFrom(sink.(*net.UDPConn))
 	go echoes(echo.(*net.UDPConn))
 	go r.streamsFrom(streams)
 	return func() { _, _, _ = sink.Close(), echo.Close(), streams.Close() }, nil
+}
+
+// roomFor what arrives while the receiver has no processor.
+func roomFor(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) })
+	return errors.Join(failed, err)
 }
 
 func (r *receiver) datagramsFrom(conn *net.UDPConn) {
@@ -201,11 +220,12 @@ func datagramSocket(t *netns.Topology, from [4]byte, port int) (fd int, err erro
 }
 
 // throw sends the datagrams of all users, each at its rate.
-func (c crowd) throw(t *netns.Topology, until time.Time) error {
+func (c crowd) throw(t *netns.Topology, r *receiver, until time.Time) error {
 	type user struct {
-		fd   int
-		next time.Time
-		gap  time.Duration
+		number int
+		fd     int
+		next   time.Time
+		gap    time.Duration
 	}
 	var users []user
 	defer func() {
@@ -227,14 +247,19 @@ func (c crowd) throw(t *netns.Topology, until time.Time) error {
 			return fmt.Errorf("open a socket for user %d: %w", i, err)
 		}
 		gap := time.Duration(float64(8*c.size) / d.rate * 1e9)
-		users = append(users, user{fd, now.Add(gap * time.Duration(i*7919%1000) / 1000), gap})
+		users = append(users, user{i, fd, now.Add(gap * time.Duration(i*7919%1000) / 1000), gap})
 	}
 	payload := make([]byte, max(c.size-headers, 0))
 	for len(users) > 0 && time.Now().Before(until) {
 		now := time.Now()
+		counts := !now.Before(r.begin)
 		for i := range users {
 			for u := &users[i]; now.After(u.next); u.next = u.next.Add(u.gap) {
 				_ = unix.Send(u.fd, payload, unix.MSG_DONTWAIT)
+				if counts {
+					r.sent[u.number] += float64(8 * c.size)
+					r.offered++
+				}
 			}
 		}
 		time.Sleep(2 * time.Millisecond)
