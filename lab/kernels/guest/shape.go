@@ -24,7 +24,7 @@ type shaper struct {
 }
 
 const (
-	shareTime = 12 * time.Second
+	shareTime = 6 * time.Second
 	shareWarm = 3 * time.Second // what is measured begins after that
 )
 
@@ -41,8 +41,7 @@ func shapers() []shaper {
 		{name: "cake by source", install: func(t *netns.Topology, rate float64) error { return cake(t, rate, cakeDualSource) }},
 		{name: "cake by flow", install: func(t *netns.Topology, rate float64) error { return cake(t, rate, cakeFlows) }},
 		{name: "htb, fq_codel", install: below("fq_codel")},
-		{name: "policer, 20 ms", install: police(20 * time.Millisecond)},
-		{name: "policer, 200 ms", install: police(200 * time.Millisecond)},
+		{name: "policer", install: police(200 * time.Millisecond)},
 	}
 }
 
@@ -150,6 +149,20 @@ func (c crowd) fair(rate float64, sent []float64) []float64 {
 		rate -= want[i]
 	}
 	return want
+}
+
+// classes are users that are judged together: of ten thousand one sends a few datagrams in the whole time, so those of like demand are, a hundred of them.
+func (c crowd) classes() (list [][]int) {
+	const most = 100
+	order := make([]int, len(c.users))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.users[a].rate, c.users[b].rate) })
+	for part := range slices.Chunk(order, max(1, len(order)/most)) {
+		list = append(list, part)
+	}
+	return list
 }
 
 // outcome is the result of one load with one shaper.

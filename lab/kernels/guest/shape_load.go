@@ -108,10 +108,14 @@ func (r *receiver) judge(c crowd, o outcome) outcome {
 	for i := range r.sent {
 		r.sent[i] /= shareTime.Seconds()
 	}
-	for i, fair := range c.fair(total/shareTime.Seconds(), r.sent) {
-		got := r.users[i] / shareTime.Seconds()
-		if fair > 0 { // of so many users one may have sent nothing in this time
-			o.off += max(got-fair, fair-got) / fair / float64(len(c.users))
+	fair, classes := c.fair(total/shareTime.Seconds(), r.sent), c.classes()
+	for _, class := range classes {
+		got, due := 0.0, 0.0
+		for _, i := range class {
+			got, due = got+r.users[i]/shareTime.Seconds(), due+fair[i]
+		}
+		if due > 0 {
+			o.off += max(got-due, due-got) / due / float64(len(classes))
 		}
 	}
 	return o
