@@ -1,5 +1,5 @@
 // Command cost measures what one core pays for a datagram that leaves through AHAB, through what this kernel has of what people would use else, and through nothing: senders share a rate that is far above what they
-// send, or a quarter of it. It needs root and a core; what others do on the machine is not counted, since only the sending thread's own time is.
+// send, or a sixteenth of it. It needs root and a core; what others do on the machine is not counted, since only the sending thread's own time is.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 
 var (
 	binary = flag.String("xdpmon", "bin/xdpmon", "the binary")
-	turns  = flag.Int("turns", 5, "of all rows; medians are printed")
+	turns  = flag.Int("turns", 5, "of all rows; the least and the median of each are printed: what interrupts the thread is in its time")
 	span   = flag.Duration("span", 300*time.Millisecond, "of sending a row and turn")
 )
 
@@ -297,7 +297,7 @@ func all() error {
 		for i, r := range rows {
 			rate := plenty
 			if r.scarce {
-				rate = sent[r.users] / 4
+				rate = sent[r.users] / 16
 			}
 			got, err := r.shaper.measure(r.users, rate)
 			if err != nil {
@@ -309,15 +309,15 @@ func all() error {
 			results[i] = append(results[i], got)
 		}
 	}
-	fmt.Println("| shaper | users | rate | ns a datagram, median (least to most) | thousand datagrams a second of a core | left |\n|---|---:|---|---:|---:|---:|")
+	fmt.Println("| shaper | users | rate | ns a datagram, least, median | thousand datagrams a second of a core | left |\n|---|---:|---|---:|---:|---:|")
 	for i, r := range rows {
 		list := results[i]
 		slices.SortFunc(list, func(a, b result) int { return int(1e3 * (a.cost - b.cost)) })
 		m, name := list[len(list)/2], "more than is sent"
 		if r.scarce {
-			name = "a quarter of what is sent"
+			name = "a sixteenth of what is sent"
 		}
-		fmt.Printf("| %s | %d | %s | %.0f (%.0f to %.0f) | %.0f | %.2f |\n", r.shaper.name, r.users, name, m.cost, list[0].cost, list[len(list)-1].cost, 1e6/m.cost, m.left)
+		fmt.Printf("| %s | %d | %s | %.0f, %.0f | %.0f | %.2f |\n", r.shaper.name, r.users, name, list[0].cost, m.cost, 1e6/list[0].cost, m.left)
 	}
 	return nil
 }

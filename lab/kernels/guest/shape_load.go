@@ -64,6 +64,15 @@ func userOf(a netip.Addr) int {
 func (c crowd) send(t *netns.Topology) (outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), shareWarm+shareTime+time.Minute)
 	defer cancel()
+	throwers, err := c.open(t) // thousands of sockets take seconds
+	defer func() {
+		for _, u := range throwers {
+			_ = unix.Close(u.fd)
+		}
+	}()
+	if err != nil {
+		return outcome{}, err
+	}
 	r := newReceiver(len(c.users))
 	stop, err := r.listen(ctx, t)
 	if err != nil {
@@ -88,7 +97,7 @@ func (c crowd) send(t *netns.Topology) (outcome, error) {
 			start(func() error { return stuff(ctx, t, i, until) })
 		}
 	}
-	start(func() error { return c.throw(t, r, until) })
+	all.Go(func() { c.throw(throwers, r, until) })
 	var o outcome
 	start(func() (err error) { o.probes, o.lost, err = probe(t, r.begin, until); return err })
 	all.Wait()
@@ -223,35 +232,38 @@ func datagramSocket(t *netns.Topology, from [4]byte, port int) (fd int, err erro
 	return fd, err
 }
 
-// throw sends the datagrams of all users, each at its rate.
-func (c crowd) throw(t *netns.Topology, r *receiver, until time.Time) error {
-	type user struct {
-		number int
-		fd     int
-		next   time.Time
-		gap    time.Duration
-	}
-	var users []user
-	defer func() {
-		for _, u := range users {
-			_ = unix.Close(u.fd)
-		}
-	}()
-	many := unix.Rlimit{Cur: 1 << 16, Max: 1 << 16} // a socket a user
+// thrower is a user who sends datagrams.
+type thrower struct {
+	number int
+	fd     int
+	next   time.Time
+	gap    time.Duration
+}
+
+// open a socket for each user who sends datagrams.
+func (c crowd) open(t *netns.Topology) (users []thrower, err error) {
+	many := unix.Rlimit{Cur: 1 << 16, Max: 1 << 16}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &many); err != nil {
-		return fmt.Errorf("raise the limit of open files: %w", err)
+		return nil, fmt.Errorf("raise the limit of open files: %w", err)
 	}
-	now := time.Now()
 	for i, d := range c.users {
 		if d.rate == 0 {
 			continue
 		}
 		fd, err := datagramSocket(t, userAddress(i), sinkPort)
 		if err != nil {
-			return fmt.Errorf("open a socket for user %d: %w", i, err)
+			return users, fmt.Errorf("open a socket for user %d: %w", i, err)
 		}
-		gap := time.Duration(float64(8*c.size) / d.rate * 1e9)
-		users = append(users, user{i, fd, now.Add(gap * time.Duration(i*7919%1000) / 1000), gap})
+		users = append(users, thrower{number: i, fd: fd, gap: time.Duration(float64(8*c.size) / d.rate * 1e9)})
+	}
+	return users, nil
+}
+
+// throw sends the datagrams of all users, each at its rate.
+func (c crowd) throw(users []thrower, r *receiver, until time.Time) {
+	now := time.Now()
+	for n := range users {
+		users[n].next = now.Add(users[n].gap * time.Duration(users[n].number*7919%1000) / 1000)
 	}
 	payload := make([]byte, max(c.size-headers, 0))
 	for len(users) > 0 && time.Now().Before(until) {
@@ -268,7 +280,6 @@ func (c crowd) throw(t *netns.Topology, r *receiver, until time.Time) error {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return nil
 }
 
 // probe is a user who sends next to nothing: how long do its datagrams take there and back?
