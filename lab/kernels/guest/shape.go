@@ -24,12 +24,12 @@ type shaper struct {
 }
 
 const (
-	shareTime = 6 * time.Second
+	shareTime = 5 * time.Second
 	shareWarm = 3 * time.Second // what is measured begins after that
 )
 
 // shareRates are what an emulated CPU carries, bits a second.
-var shareRates = []float64{10e6, 100e6}
+var shareRates = []float64{10e6, 100e6, 200e6}
 
 func shapers() []shaper {
 	ahab := []string{"--hook", "tc", "--direction", "egress", "--algo", "ahab", "--set", "ahab.user=source", "--set", "ahab.columns=16384", "--window", "1m"}
