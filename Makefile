@@ -141,9 +141,9 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 ahab-matrix: build ## what ceilings hold with real TCP in 60 drawn cells, into docs/eval/ahab-matrix.md; twenty minutes, alone
 	$(SUDO) lab/run ahab/matrix -out docs/eval/ahab-matrix.md
 
-conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops and marks do in 16 of them; seven minutes, alone
+conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in them and marks in 16; eleven minutes, alone
 	$(SUDO) lab/run queue/standing -out docs/eval/conquest-standing.md
-	$(SUDO) lab/run queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
+	$(SUDO) lab/run queue/standing -action drop -out docs/eval/conquest-standing-drop.md
 	$(SUDO) lab/run queue/standing -cells 16 -action ecn -out docs/eval/conquest-standing-ecn.md
 
 conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a real queue, watched and tapped, into docs/eval/conquest-live.md; three minutes, alone

@@ -16,10 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/demo/emulator"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/lab/ahab/policer"
 	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
 )
 
@@ -163,9 +165,12 @@ func (c cell) run(binary string, span time.Duration) (*trace, error) {
 	return t, nil
 }
 
+// hookPolicer in the place of a hook measures what TCP makes of a plain policer there, with the same rate and burst: only what it does not use either is TCP's, and not AHAB's.
+const hookPolicer = "policer"
+
 // policed is a cell with a plain policer in the place of xdpmon.
 func (c cell) policed(network *netns.Topology, span time.Duration) (t *trace, err error) {
-	end, err := police(network.B, c.Rate)
+	end, err := policer.Attach(network.B, ebpf.AttachTCXIngress, float64(c.Rate), burstTime)
 	if err != nil {
 		return nil, err
 	}

@@ -190,6 +190,7 @@ func (c cell) judge(t *trace) (r result) {
 // Bars of the matrix.
 const (
 	burst      = .2 // seconds: ahab.burst
+	burstTime  = time.Duration(burst * float64(time.Second))
 	mostSecond = 1.02
 	mostMean   = 1.01
 	leastUse   = .9

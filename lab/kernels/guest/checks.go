@@ -35,9 +35,21 @@ func checks() []check {
 			list = append(list, check{"culprits " + q.name, q.culprits})
 		}
 	}
-	for _, c := range crowds() {
-		for _, s := range shapers() {
-			list = append(list, check{"shape " + s.name + ": " + c.name, func() (string, error) { return s.shape(c) }})
+	if _, err := os.Stat(standingStudy); err == nil {
+		for _, kind := range standingKinds {
+			for n := range standingCells {
+				list = append(list, check{fmt.Sprintf("standing %s %d", kind, n), func() (string, error) { return standing(kind, n) }})
+			}
+		}
+	}
+	for n, rate := range shareRates {
+		if n > 0 && !strings.Contains(os.Getenv("xdpmon_only"), "shape") {
+			break // they take minutes: by name only
+		}
+		for _, c := range crowds(rate) {
+			for _, s := range shapers() {
+				list = append(list, check{fmt.Sprintf("shape %.0f Mbit/s: %s: %s", rate/1e6, c.name, s.name), func() (string, error) { return s.shape(c) }})
+			}
 		}
 	}
 	for n, p := range pacings() {

@@ -31,11 +31,13 @@ type receiver struct {
 	begin     time.Time
 	users     []float64 // bits
 	seconds   []float64
+	sent      []float64 // bits of datagrams that users wanted to send
 	datagrams float64
+	offered   float64
 }
 
 func newReceiver(users int) *receiver {
-	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
+	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), sent: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
 }
 
 // add counts bits of a user; what arrives before or after the time is not counted.
@@ -62,6 +64,15 @@ func userOf(a netip.Addr) int {
 func (c crowd) send(t *netns.Topology) (outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), shareWarm+shareTime+time.Minute)
 	defer cancel()
+	throwers, err := c.open(t) // thousands of sockets take seconds
+	defer func() {
+		for _, u := range throwers {
+			_ = unix.Close(u.fd)
+		}
+	}()
+	if err != nil {
+		return outcome{}, err
+	}
 	r := newReceiver(len(c.users))
 	stop, err := r.listen(ctx, t)
 	if err != nil {
@@ -86,7 +97,7 @@ func (c crowd) send(t *netns.Topology) (outcome, error) {
 			start(func() error { return stuff(ctx, t, i, until) })
 		}
 	}
-	start(func() error { return c.throw(t, until) })
+	all.Go(func() { c.throw(throwers, r, until) })
 	var o outcome
 	start(func() (err error) { o.probes, o.lost, err = probe(t, r.begin, until); return err })
 	all.Wait()
@@ -99,13 +110,22 @@ func (r *receiver) judge(c crowd, o outcome) outcome {
 	total := 0.0
 	for _, bits := range r.seconds {
 		total += bits
-		o.most = max(o.most, bits/shareRate)
+		o.most = max(o.most, bits/c.rate)
 	}
-	o.use = total / shareRate / shareTime.Seconds()
-	o.datagrams = r.datagrams / shareTime.Seconds()
-	for i, fair := range c.fair(total / shareTime.Seconds()) {
-		got := r.users[i] / shareTime.Seconds()
-		o.off += max(got-fair, fair-got) / fair / float64(len(c.users))
+	o.use = total / c.rate / shareTime.Seconds()
+	o.datagrams, o.offered = r.datagrams/shareTime.Seconds(), r.offered/shareTime.Seconds()
+	for i := range r.sent {
+		r.sent[i] /= shareTime.Seconds()
+	}
+	fair, classes := c.fair(total/shareTime.Seconds(), r.sent), c.classes()
+	for _, class := range classes {
+		got, due := 0.0, 0.0
+		for _, i := range class {
+			got, due = got+r.users[i]/shareTime.Seconds(), due+fair[i]
+		}
+		if due > 0 {
+			o.off += max(got-due, due-got) / due / float64(len(classes))
+		}
 	}
 	return o
 }
@@ -124,11 +144,23 @@ func (r *receiver) listen(ctx context.Context, t *netns.Topology) (stop func(), 
 	if err != nil {
 		return nil, errors.Join(err, sink.Close(), echo.Close())
 	}
-	_ = sink.(*net.UDPConn).SetReadBuffer(4 << 20)
+	if err := roomFor(sink.(*net.UDPConn)); err != nil {
+		return nil, errors.Join(err, sink.Close(), echo.Close(), streams.Close())
+	}
 	go r.datagramsFrom(sink.(*net.UDPConn))
 	go echoes(echo.(*net.UDPConn))
 	go r.streamsFrom(streams)
 	return func() { _, _, _ = sink.Close(), echo.Close(), streams.Close() }, nil
+}
+
+// roomFor what arrives while the receiver has no processor.
+func roomFor(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) })
+	return errors.Join(failed, err)
 }
 
 func (r *receiver) datagramsFrom(conn *net.UDPConn) {
@@ -200,46 +232,54 @@ func datagramSocket(t *netns.Topology, from [4]byte, port int) (fd int, err erro
 	return fd, err
 }
 
-// throw sends the datagrams of all users, each at its rate.
-func (c crowd) throw(t *netns.Topology, until time.Time) error {
-	type user struct {
-		fd   int
-		next time.Time
-		gap  time.Duration
-	}
-	var users []user
-	defer func() {
-		for _, u := range users {
-			_ = unix.Close(u.fd)
-		}
-	}()
-	many := unix.Rlimit{Cur: 1 << 16, Max: 1 << 16} // a socket a user
+// thrower is a user who sends datagrams.
+type thrower struct {
+	number int
+	fd     int
+	next   time.Time
+	gap    time.Duration
+}
+
+// open a socket for each user who sends datagrams.
+func (c crowd) open(t *netns.Topology) (users []thrower, err error) {
+	many := unix.Rlimit{Cur: 1 << 16, Max: 1 << 16}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &many); err != nil {
-		return fmt.Errorf("raise the limit of open files: %w", err)
+		return nil, fmt.Errorf("raise the limit of open files: %w", err)
 	}
-	now := time.Now()
 	for i, d := range c.users {
 		if d.rate == 0 {
 			continue
 		}
 		fd, err := datagramSocket(t, userAddress(i), sinkPort)
 		if err != nil {
-			return fmt.Errorf("open a socket for user %d: %w", i, err)
+			return users, fmt.Errorf("open a socket for user %d: %w", i, err)
 		}
-		gap := time.Duration(float64(8*c.size) / d.rate * 1e9)
-		users = append(users, user{fd, now.Add(gap * time.Duration(i*7919%1000) / 1000), gap})
+		users = append(users, thrower{number: i, fd: fd, gap: time.Duration(float64(8*c.size) / d.rate * 1e9)})
+	}
+	return users, nil
+}
+
+// throw sends the datagrams of all users, each at its rate.
+func (c crowd) throw(users []thrower, r *receiver, until time.Time) {
+	now := time.Now()
+	for n := range users {
+		users[n].next = now.Add(users[n].gap * time.Duration(users[n].number*7919%1000) / 1000)
 	}
 	payload := make([]byte, max(c.size-headers, 0))
 	for len(users) > 0 && time.Now().Before(until) {
 		now := time.Now()
+		counts := !now.Before(r.begin)
 		for i := range users {
 			for u := &users[i]; now.After(u.next); u.next = u.next.Add(u.gap) {
 				_ = unix.Send(u.fd, payload, unix.MSG_DONTWAIT)
+				if counts {
+					r.sent[u.number] += float64(8 * c.size)
+					r.offered++
+				}
 			}
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return nil
 }
 
 // probe is a user who sends next to nothing: how long do its datagrams take there and back?

@@ -35,6 +35,7 @@ type Options struct {
 	Rate   float64 // bits a second, of each transmit queue
 	Limit  int     // packets that a transmit queue holds
 	Queues int     // transmit queues of Out; 0: 1
+	Kind   string  // what they are: pfifo (if it is empty), fq_codel or sfq, with their own limits, below an HTB class of the rate; cake has the rate itself
 }
 
 // Scene is the network. Close it.
@@ -131,7 +132,7 @@ func (s *Scene) routes() error {
 		s.Wire.Command("ip route add default via 10.79.3.2"))
 }
 
-// queues are an HTB class with a FIFO for each transmit queue.
+// queues are an HTB class with a FIFO, or another kind, for each transmit queue.
 func (s *Scene) queues() error {
 	if s.Queues == 1 {
 		return s.shape("root", 1)
@@ -148,10 +149,17 @@ func (s *Scene) queues() error {
 }
 
 func (s *Scene) shape(where string, handle int) error {
+	if s.Kind == "cake" {
+		return s.Device.Command("tc qdisc add dev %s %s handle %x: cake bandwidth %.0fbit", Out, where, handle, s.Rate)
+	}
+	leaf := s.Kind
+	if leaf == "" {
+		leaf = fmt.Sprintf("pfifo limit %d", s.Limit)
+	}
 	return errors.Join(
 		s.Device.Command("tc qdisc add dev %s %s handle %x: htb default 10", Out, where, handle),
 		s.Device.Command("tc class add dev %s parent %x: classid %x:10 htb rate %.0fbit burst 1600 cburst 1600 quantum 1514", Out, handle, handle, s.Rate),
-		s.Device.Command("tc qdisc add dev %s parent %x:10 pfifo limit %d", Out, handle, s.Limit))
+		s.Device.Command("tc qdisc add dev %s parent %x:10 %s", Out, handle, leaf))
 }
 
 func index(n *netns.Namespace, name string) (int, error) {

@@ -21,6 +21,7 @@ const (
 type verdict struct {
 	Median, Longest              time.Duration // wait
 	Others                       time.Duration // median of all flows but the largest
+	Still                        time.Duration // the longest time in which nothing left though something waited: of a low rate, or of a machine that stood still
 	Rate                         float64       // of the largest flow, Mbit/s
 	Reports, Outside             int
 	Bursts, Named, Other, Silent int
@@ -28,19 +29,21 @@ type verdict struct {
 	Wrong                        int // bursts whose share is outside of its interval
 	Marked, Innocent             int // packets
 	Overflow                     int // packets that the queue itself dropped
+	Victims                      int // datagrams among these of flows that never had alpha
 }
 
 func (v *verdict) add(o verdict) {
-	v.Longest = max(v.Longest, o.Longest)
+	v.Longest, v.Still = max(v.Longest, o.Longest), max(v.Still, o.Still)
 	v.Reports, v.Outside = v.Reports+o.Reports, v.Outside+o.Outside
 	v.Bursts, v.Named, v.Other, v.Silent, v.Below = v.Bursts+o.Bursts, v.Named+o.Named, v.Other+o.Other, v.Silent+o.Silent, v.Below+o.Below
 	v.Wrong += o.Wrong
-	v.Marked, v.Innocent, v.Overflow = v.Marked+o.Marked, v.Innocent+o.Innocent, v.Overflow+o.Overflow
+	v.Marked, v.Innocent = v.Marked+o.Marked, v.Innocent+o.Innocent
+	v.Overflow, v.Victims = v.Overflow+o.Overflow, v.Victims+o.Victims
 }
 
 func (v verdict) cells() []string {
-	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprint(v.Others.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
-	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent, v.Overflow} {
+	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprint(v.Others.Round(100 * time.Microsecond)), fmt.Sprint(v.Still.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
+	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent, v.Overflow, v.Victims} {
 		list = append(list, fmt.Sprint(n))
 	}
 	return list
@@ -49,8 +52,8 @@ func (v verdict) cells() []string {
 func percent(n, of int) string { return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(max(1, of))) }
 
 func (v verdict) say() string {
-	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns); the queue itself dropped %d.\n",
-		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent, v.Overflow)
+	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns); the queue itself dropped %d, of which %d were datagrams of flows that never had alpha.\n",
+		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent, v.Overflow, v.Victims)
 }
 
 // truth is what left, by the flow's source port.
@@ -122,7 +125,7 @@ func (t *truth) largest(from, to int64) (port uint16) {
 func portOf(key heavy.Key) uint16 { return uint16(key[1] >> 48) }
 
 // judge compares all that was reported.
-func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departures.Departure, f fate) (v verdict) {
+func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list, condemned []departures.Departure, f fate) (v verdict) {
 	t := newTruth(list)
 	if len(list) > 0 {
 		v.waits(t, list)
@@ -141,26 +144,25 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	for _, b := range log.Bursts() {
 		v.burst(t, b)
 	}
-	v.marks(t, list)
-	v.drops(t, list, f)
+	v.acted(t, list, append(marked(list), condemned...))
+	v.losses(t, list, condemned, f)
 	return v
 }
 
-// drops counts what was dropped by the chain, and datagrams that were lost of flows that never had alpha while a packet of theirs waited: where the queue
-// itself dropped, it may have been these.
-func (v *verdict) drops(t *truth, list []departures.Departure, f fate) {
+// losses counts datagrams that were handed to the queue, and lost, of flows that never had alpha while a packet of theirs waited.
+func (v *verdict) losses(t *truth, list, condemned []departures.Departure, f fate) {
 	v.Overflow = int(f.Overflow)
-	if f.Dropped == 0 {
-		return
-	}
-	v.Marked += int(f.Dropped)
 	guilty := map[uint16]bool{}
 	for _, d := range list {
 		guilty[d.Sport] = guilty[d.Sport] || t.share(d.Sport, int64(d.Enqueued), int64(d.Now)) >= alpha
 	}
+	dropped := map[uint16]int{}
+	for _, d := range condemned {
+		dropped[d.Sport]++
+	}
 	for port, n := range f.Lost {
 		if !guilty[port] {
-			v.Innocent += n
+			v.Victims += n - dropped[port]
 		}
 	}
 }
@@ -171,7 +173,10 @@ func (v *verdict) waits(t *truth, list []departures.Departure) {
 	largest := t.largest(begin, end+1)
 	v.Rate = float64(t.flows[largest].between(begin, end)) * 8e3 / float64(max(1, end-begin))
 	var all, others []time.Duration
-	for _, d := range list {
+	for n, d := range list {
+		if n > 0 && d.Enqueued <= list[n-1].Now {
+			v.Still = max(v.Still, time.Duration(d.Now-list[n-1].Now))
+		}
 		wait := time.Duration(d.Now - d.Enqueued)
 		if all = append(all, wait); d.Sport != largest {
 			others = append(others, wait)
@@ -185,9 +190,18 @@ func (v *verdict) waits(t *truth, list []departures.Departure) {
 	}
 }
 
-// marks counts packets that were marked when they were handed over, and those of them that no packet of their flow bears out which left in the time that a mark holds and
-// after which the flow had alpha.
-func (v *verdict) marks(t *truth, list []departures.Departure) {
+func marked(list []departures.Departure) (some []departures.Departure) {
+	for _, d := range list {
+		if d.Mark == mark {
+			some = append(some, d)
+		}
+	}
+	return some
+}
+
+// acted counts packets that were marked or dropped when they were handed over, and those of them that no packet of their flow bears out which left in the time that
+// a verdict holds and after which the flow had alpha.
+func (v *verdict) acted(t *truth, list, packets []departures.Departure) {
 	const hold = uint64(10*time.Millisecond + 100*time.Microsecond) // and what lies between two programs and two ticks
 	guilty := map[uint16][]uint64{}
 	for _, d := range list {
@@ -195,10 +209,7 @@ func (v *verdict) marks(t *truth, list []departures.Departure) {
 			guilty[d.Sport] = append(guilty[d.Sport], d.Now)
 		}
 	}
-	for _, d := range list {
-		if d.Mark != mark {
-			continue
-		}
+	for _, d := range packets {
 		v.Marked++
 		times := guilty[d.Sport]
 		if n, _ := slices.BinarySearch(times, d.Enqueued-hold); n == len(times) || times[n] > d.Enqueued {

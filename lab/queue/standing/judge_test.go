@@ -83,14 +83,17 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := judge(c.events, log, left(), fate{})
+		got := judge(c.events, log, left(), nil, fate{})
 		if rate := got.Rate; rate < 1.5 || rate > 1.7 { // 200 bytes a millisecond
 			t.Errorf("%s: %g Mbit/s", c.name, rate)
 		}
 		if want := 10 * time.Millisecond; got.Median != want || got.Others != want || got.Longest != want {
 			t.Errorf("%s: waits of %v, others' of %v", c.name, got.Median, got.Others)
 		}
-		got.Median, got.Longest, got.Others, got.Rate = 0, 0, 0, 0
+		if want := time.Millisecond; got.Still != want {
+			t.Errorf("%s: stood still for %v", c.name, got.Still)
+		}
+		got.Median, got.Longest, got.Others, got.Still, got.Rate = 0, 0, 0, 0, 0
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
@@ -119,18 +122,21 @@ func TestMarks(t *testing.T) {
 	list[0].Mark = mark // handed over before anything left
 	list = append(list, departures.Departure{Enqueued: 1050 * ms, Now: 1110 * ms, Len: 1, Sport: 3, Mark: mark})
 	var v verdict
-	v.marks(newTruth(list), list)
+	v.acted(newTruth(list), list, marked(list))
 	if v.Marked != 4 || v.Innocent != 2 {
 		t.Errorf("%+v", v)
 	}
 }
 
-// TestDrops: what a flow lost that never had alpha was dropped wrongly; of one that had alpha it was not.
+// Dropped packets are judged as marked ones are. What else was lost of flows that never had alpha was the queue's.
 func TestDrops(t *testing.T) {
 	list := left()
+	dropped := []departures.Departure{{Enqueued: 1050 * ms, Sport: 1}, {Enqueued: 1050 * ms, Sport: 9}, {Enqueued: 1000 * ms, Sport: 1}}
+	truth := newTruth(list)
 	var v verdict
-	v.drops(newTruth(list), list, fate{Lost: map[uint16]int{1: 5, 9: 4}, Dropped: 5, Overflow: 2})
-	if v.Marked != 5 || v.Innocent != 4 || v.Overflow != 2 {
+	v.acted(truth, list, dropped)
+	v.losses(truth, list, dropped, fate{Lost: map[uint16]int{1: 5, 9: 4}, Overflow: 6})
+	if v.Marked != 3 || v.Innocent != 2 || v.Overflow != 6 || v.Victims != 3 {
 		t.Errorf("%+v", v)
 	}
 }

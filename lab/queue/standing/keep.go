@@ -14,9 +14,10 @@ import (
 
 // seen is all that was recorded of a queue: what is judged once can be judged again, by other bounds.
 type seen struct {
-	Events []bpf.ConquestConquestEvent
-	Left   []departures.Departure
-	Fate   fate
+	Events    []bpf.ConquestConquestEvent
+	Left      []departures.Departure
+	Condemned []departures.Departure // dropped by the chain
+	Fate      fate
 }
 
 // fate of what was sent and did not leave.

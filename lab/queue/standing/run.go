@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,7 +22,6 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
 	"github.com/xdpmon/xdpmon/lab/queue/scene"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
@@ -34,7 +34,7 @@ import (
 
 // run sends a cell's traffic through its queue, with ConQuest and the truth on it.
 func (c cell) run(span time.Duration) (all seen, err error) {
-	s, err := scene.New(scene.Options{Rate: c.rate, Limit: c.limit})
+	s, err := scene.New(scene.Options{Rate: c.rate, Limit: c.limit, Kind: strings.TrimPrefix(c.kind, pfifo)})
 	if err != nil {
 		return all, err
 	}
@@ -54,7 +54,7 @@ func (c cell) run(span time.Duration) (all seen, err error) {
 	close(stop)
 	listener.Wait()
 	w.Fate = fate{Lost: lost}
-	if err := errors.Join(err, heard, w.count(s), w.close()); err != nil {
+	if err := errors.Join(err, heard, w.count(s, c.kind), w.close()); err != nil {
 		return all, err
 	}
 	return w.seen, nil
@@ -63,10 +63,13 @@ func (c cell) run(span time.Duration) (all seen, err error) {
 // drain is longer than packets wait here, so that what was not dropped has left.
 const drain = 2 * time.Second
 
-var overflowed = regexp.MustCompile(`qdisc pfifo (?s:.*?)\(dropped (\d+),`)
+// overflowed finds what the queueing discipline dropped, for any reason of its own.
+func overflowed(kind string) *regexp.Regexp {
+	return regexp.MustCompile("qdisc " + kind + ` (?s:.*?)\(dropped (\d+),`)
+}
 
 // count what was dropped, by the chain and by the queue.
-func (w *watched) count(s *scene.Scene) error {
+func (w *watched) count(s *scene.Scene, kind string) error {
 	counts, err := w.inst.CountsSoFar()
 	if err != nil {
 		return err
@@ -82,9 +85,9 @@ func (w *watched) count(s *scene.Scene) error {
 	if err != nil {
 		return fmt.Errorf("read the queue's drops: %w", err)
 	}
-	found := overflowed.FindAllSubmatch(text, -1)
+	found := overflowed(kind).FindAllSubmatch(text, -1)
 	if len(found) == 0 {
-		return fmt.Errorf("no pfifo in %q", text)
+		return fmt.Errorf("no %s in %q", kind, text)
 	}
 	for _, m := range found {
 		n, err := strconv.ParseUint(string(m[1]), 10, 64)
@@ -117,7 +120,7 @@ func (c cell) configure(s *scene.Scene) error {
 
 // ecn lets TCP understand marks where there are some: DCTCP wherever both ends use it, others where they are asked.
 func (c cell) ecn() error {
-	if c.congestion == dctcp.Name {
+	if c.congestion == dctcpName {
 		return os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(c.congestion), 0)
 	}
 	if *action == "ecn" {
@@ -160,8 +163,9 @@ func watch(host *netns.Namespace) (w *watched, err error) {
 	if err != nil {
 		return nil, err
 	}
+	truth.Enforces = true // it follows ConQuest in the chain, and sees what that drops
 	w = &watched{}
-	if w.inst, err = loader.Load(append([]loader.Object{truth}, objects...), loader.Options{Seed: 7, Lazy: true}); err != nil {
+	if w.inst, err = loader.Load(append(objects, truth), loader.Options{Seed: 7, Lazy: true}); err != nil {
 		return nil, err
 	}
 	if err := w.attach(host); err != nil {
@@ -196,7 +200,13 @@ func (w *watched) close() error { return errors.Join(w.at.Close(), w.inst.Close(
 // hear empties both rings.
 func (w *watched) hear() error {
 	return errors.Join(
-		w.truth.Drain(func(b []byte) { w.Left = append(w.Left, departures.Read(b)) }),
+		w.truth.Drain(func(b []byte) {
+			if d := departures.Read(b); d.Now > 0 {
+				w.Left = append(w.Left, d)
+			} else {
+				w.Condemned = append(w.Condemned, d)
+			}
+		}),
 		w.ring.Drain(func(b []byte) {
 			w.Events = append(w.Events, *(*bpf.ConquestConquestEvent)(unsafe.Pointer(unsafe.SliceData(b))))
 		}))

@@ -1,16 +1,18 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An algorithm that reports for every packet when it entered its queue and when it left. */
+/* An algorithm that reports for every packet when it entered its queue and when it left, and what an enforcer before it in the chain drops. */
 #include "base.h"
 #include "phv.h"
+#include "clock.h"
 #include "register.h"
 #include "trace.h"
+#include "verdict.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct departure {
-	__u64 enqueued, now;
+	__u64 enqueued, now; /* now is 0 of a packet that is dropped, which is handed to no queue */
 	__u32 flow, len, ifindex;
 	__u16 segs, queue, sport, dport;
 	__u32 mark;
@@ -31,26 +33,36 @@ struct {
 
 const volatile _Bool departures_told = 1;
 
+/* Reports a packet, and counts those for which the ring had no room. */
+static __always_inline void departures_report(const struct phv *phv, struct departures_counts_t *counts, __u64 enqueued, __u64 now)
+{
+	struct departure d = {
+		.enqueued = enqueued, .now = now, .flow = phv->flow, .len = phv->len, .ifindex = phv->ifindex,
+		.segs = phv->segs, .queue = phv->queue, .sport = phv->sport, .dport = phv->dport, .mark = phv->mark,
+	};
+
+	if (departures_told && bpf_ringbuf_output(&departures_ring, &d, sizeof(d), 0))
+		counts->c[DEPARTURES_LOST]++;
+}
+
 ALGORITHM(departures)
 {
 	struct departures_counts_t *counts = counters_of(departures_counts, phv);
 
-	if (counts)
-		counts->c[DEPARTURES_HANDED] += phv->segs;
+	if (!counts)
+		return;
+	counts->c[DEPARTURES_HANDED] += phv->segs;
+	if (condemned(phv))
+		departures_report(phv, counts, clock_now(phv), 0);
 }
 
 START_OF_TRANSMISSION(departures)
 {
 	struct departures_counts_t *counts = counters_of(departures_counts, phv);
-	struct departure d = {
-		.enqueued = phv->enqueued, .now = phv->now, .flow = phv->flow, .len = phv->len, .ifindex = phv->ifindex,
-		.segs = phv->segs, .queue = phv->queue, .sport = phv->sport, .dport = phv->dport, .mark = phv->mark,
-	};
 
 	if (!counts)
 		return;
 	counts->c[DEPARTURES_SENT]++;
 	counts->c[DEPARTURES_SEGMENTS] += phv->segs;
-	if (departures_told && bpf_ringbuf_output(&departures_ring, &d, sizeof(d), 0))
-		counts->c[DEPARTURES_LOST]++;
+	departures_report(phv, counts, phv->enqueued, phv->now);
 }

@@ -13,7 +13,7 @@ import (
 
 //go:generate ../../../.ci/bpf2go -type departures_count -type departure Departures departures.bpf.c
 
-// Departure is a packet that left its queue.
+// Departure is a packet that left its queue, or, where Now is 0, one that an enforcer before this algorithm in the chain dropped.
 type Departure = DeparturesDeparture
 
 // Object makes one for a chain. records: every packet is a record in the ring.
