@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type bench struct {
 	*tree
 	*baseline
 	room     time.Duration
+	leftOut  *regexp.Regexp // packages
 	built    bool
 	lock     sync.Mutex
 	binaries map[string]string
@@ -144,17 +146,21 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 	}
 	limit, skip := 25*time.Second+5*r.took, b.skip.String()
 	for range patient {
-		out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
+		out, late, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
 		by := failing(out)
 		if err == nil || by == "" || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
 		only := []string{"-test.run", "^" + by + "$"}
-		if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+		if _, _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+			if late {
+				fmt.Printf("%s takes longer than %s: its later tests have not met %s\n", r.pkg, limit, tr.Site)
+				return false, nil
+			}
 			skip += "|^" + by + "$"
 			continue
 		}
-		if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
+		if out, _, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
 			fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
 			skip += "|^" + by + "$"
 			continue
@@ -198,7 +204,7 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	var list []round
 	for _, hint := range hints {
 		pkg, test, _ := strings.Cut(hint, " ")
-		if s, ok := b.Suites[pkg]; ok && s.Fails == "" {
+		if s := b.Suites[pkg]; s.Fails == "" {
 			list = append(list, round{pkg: pkg, only: test, took: s.Took[test]})
 		}
 	}
@@ -229,8 +235,12 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	return list
 }
 
+// split a package's tests; those that were not measured are one round, for as long as there is time.
 func split(s suite, pkg string, room time.Duration) (fast, slow round) {
 	fast.pkg, slow.pkg = pkg, pkg
+	if s.Took == nil {
+		fast.took = room
+	}
 	for test, took := range s.Took {
 		if took <= quick {
 			fast.took += took
@@ -247,13 +257,15 @@ func split(s suite, pkg string, room time.Duration) (fast, slow round) {
 	return fast, slow
 }
 
-// users of what changed; of a function in Go, those that reach it and those beside it.
+// users of what changed; of a function in Go, those that reach it and those beside it. Of packages whose tests were not measured it is
+// those with its name.
 func (b *bench) users(changed []string, reach string) []string {
 	var list []string
 	for _, c := range changed {
 		for _, pkg := range b.tests[c] {
-			s, ok := b.Suites[pkg]
-			if ok && s.Fails == "" && (reach == "" || s.Reach[reach] || pkg == c || s.Reach == nil && filepath.Base(pkg) == filepath.Base(c)) && !slices.Contains(list, pkg) {
+			s := b.Suites[pkg]
+			near := pkg == c || s.Reach == nil && (filepath.Base(pkg) == filepath.Base(c) || kin[c] == pkg)
+			if s.Fails == "" && !b.leftOut.MatchString(pkg) && (near || s.Took != nil && (reach == "" || s.Reach[reach])) && !slices.Contains(list, pkg) {
 				list = append(list, pkg)
 			}
 		}

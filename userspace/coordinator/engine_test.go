@@ -725,7 +725,7 @@ func TestGateAndInbox(t *testing.T) {
 }
 
 // Saved state is used only where it adds something: agents drop what was used, and no window is answered twice.
-func TestKept(t *testing.T) {
+func TestSavedStateIsUsedWhereItAdds(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
 	one.hello()
