@@ -275,7 +275,9 @@ func (b *bench) users(changed []string, reach string) []string {
 
 // kin are the tests of what has none of its name.
 var kin = map[string]string{"bpf/chain": "tests/parser", "bpf/replay": "loader/replay", "tests/precision/hashpipe": "tests/precision", "tests/precision/cocosketch": "tests/precision",
-	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision"}
+	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision",
+	"userspace/top": "tests/top", "userspace/top/client": "tests/top", "userspace/top/model": "tests/top", "userspace/top/view": "tests/top", "userspace/web": "tests/page",
+	"userspace/lean/entries": "userspace/lean", "userspace/config/parts": "userspace/agent/config", "userspace/outlet/settings": "userspace/agent/config"}
 
 // rank is 0 for a changed package itself and for tests called like the file, 1 for tests of a package's name, 2 for others.
 func rank(p, file string, changed []string) int {
