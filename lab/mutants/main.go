@@ -35,7 +35,7 @@ type options struct {
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
 	measure                 string
-	keep, known             bool
+	keep, known, hold       bool
 	prepare, built, table   bool
 	commit                  string
 	args                    []string
@@ -47,6 +47,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of the drawing")
 	flag.Uint64Var(&o.second, "second", 2, "seed of another drawing, whose survivors nobody has looked at")
 	flag.IntVar(&o.fresh, "fresh", 0, "mutants of the second seed to judge besides")
+	flag.BoolVar(&o.hold, "hold", false, "judge only those of the second seed: a later run without it, which has the same binaries, judges the first's")
 	flag.IntVar(&o.workers, "workers", 2, "copies of the tree that are tried in side by side")
 	flag.DurationVar(&o.room, "room", 90*time.Second, "time of the tests that a mutant has to survive beyond the quick ones of its own name")
 	flag.StringVar(&o.only, "only", "", "only files whose path contains this")
@@ -264,6 +265,8 @@ func (j *jury) take() (drawn, bool) {
 		switch {
 		case j.broken[s.key]:
 			j.refused++
+			continue
+		case j.hold && !s.fresh:
 			continue
 		case s.named || s.fresh:
 			return s, true
