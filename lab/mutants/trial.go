@@ -151,6 +151,9 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 		if err == nil || by == "" || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
+		if strings.HasPrefix(r.only, by+"/") {
+			by = r.only
+		}
 		only := []string{"-test.run", "^" + by + "$"}
 		if _, _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
 			if late {
@@ -231,6 +234,20 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 		if sum <= b.room || r.rank < others && len(r.slow) == 0 {
 			list = append(list, r.round)
 		}
+	}
+	return append(list, wide(file)...)
+}
+
+// wide lists tests of all algorithms that compare with what stands in files: they see what no test of an algorithm's own looks at.
+func wide(file string) (list []round) {
+	parts := strings.Split(file, "/")
+	if name := strings.Replace(parts[1], "rttarray", "rtt-array", 1); exists("tests/sweep/testdata/" + name + ".jsonl") {
+		list = append(list, round{pkg: "tests/sweep", only: "TestAnswers/^" + name})
+	} else if parts[0] == "bpf" || parts[1] == "heavy" {
+		list = append(list, round{pkg: "tests/sweep", only: "TestAnswers"})
+	}
+	if parts[0] == "userspace" && (strings.Contains(file, "p4") || strings.Contains(file, "lean/entries")) {
+		list = append(list, round{pkg: "p4", only: "TestGeneratedParts"})
 	}
 	return list
 }
