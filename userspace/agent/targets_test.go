@@ -307,3 +307,53 @@ func TestUnreadableDomains(t *testing.T) {
 		t.Errorf("%v, %s", got, &log)
 	}
 }
+
+// The coordinator's plan is there again after a restart, for nobody else to read; what is damaged is none.
+func TestPlanIsRemembered(t *testing.T) {
+	var log bytes.Buffer
+	a := &Agent{log: slog.New(slog.NewTextHandler(&log, nil))}
+	path := filepath.Join(t.TempDir(), "plan")
+	if a.recall(path) != nil || log.Len() > 0 {
+		t.Errorf("a plan before there is one; logged: %s", &log)
+	}
+	for revision := range uint64(2) {
+		if err := a.remember(path, &bus.Plan{Revision: revision, Measurements: []bus.Measurement{{Name: "m", Seed: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		m, ok := a.recall(path).Find("m")
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || !ok || m.Seed != 5 || a.recall(path).Revision != revision {
+			t.Errorf("%v, %v, %+v", info.Mode(), err, m)
+		}
+	}
+	if err := os.WriteFile(path, []byte("no plan"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a.recall(path) != nil || !strings.Contains(log.String(), "unreadable") {
+		t.Errorf("a damaged plan; logged: %s", &log)
+	}
+	if err := a.remember(path+"/none", &bus.Plan{}); err == nil {
+		t.Error("stored nowhere")
+	}
+}
+
+// What a configuration means on this host is a line for each rule, with its memory for all interfaces that it is on, and the sum.
+func TestPreview(t *testing.T) {
+	each, shared, one := fridges(t, "256"), config.Instance{Name: "shared", Shared: true, Interfaces: []string{"lo"}}, fridges(t, "512")
+	each.Interfaces, one.Each, one.Name, one.Interfaces = []string{"lo"}, false, "one", []string{"xdpmon-none"}
+	small, _ := each.Memory()
+	large, _ := one.Memory()
+	lines, err := Preview(&config.Config{Instances: []config.Instance{each, shared, one}, Limits: config.Limits{Memory: 7, Heap: 8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{fmt.Sprintf("each: fridge; now on lo; %d bytes of registers for each, %d now", small, small), "shared: as the coordinator sets; now on lo", fmt.Sprintf("one: fridge; now on no interface; %d bytes of registers\n", large),
+		fmt.Sprintf("in total %d bytes of registers (limit 7), and a heap limit of about 8", small+large)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if _, err := Preview(&config.Config{Names: config.Names{Databases: []string{"/none.mmdb"}}}); err == nil {
+		t.Error("a database that is not there can be read")
+	}
+}
