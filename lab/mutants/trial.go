@@ -238,16 +238,23 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	return append(list, wide(file)...)
 }
 
+// wideTook is what one of these takes at most.
+const wideTook = time.Minute
+
 // wide lists tests of all algorithms that compare with what stands in files: they see what no test of an algorithm's own looks at.
 func wide(file string) (list []round) {
 	parts := strings.Split(file, "/")
+	add := func(pkg, only string) { list = append(list, round{pkg: pkg, only: only, took: wideTook}) }
 	if name := strings.Replace(parts[1], "rttarray", "rtt-array", 1); exists("tests/sweep/testdata/" + name + ".jsonl") {
-		list = append(list, round{pkg: "tests/sweep", only: "TestAnswers/^" + name})
+		add("tests/sweep", "TestAnswers/^"+name)
 	} else if parts[0] == "bpf" || parts[1] == "heavy" {
-		list = append(list, round{pkg: "tests/sweep", only: "TestAnswers"})
+		add("tests/sweep", "TestAnswers")
 	}
-	if parts[0] == "userspace" && (strings.Contains(file, "p4") || strings.Contains(file, "lean/entries")) {
-		list = append(list, round{pkg: "p4", only: "TestGeneratedParts"})
+	switch {
+	case parts[0] == "bpf" && exists("p4/"+parts[1]+"/twin.go"):
+		add("tests/twins", "TestModel/^tofino1$/^"+parts[1])
+	case parts[0] == "userspace" && (strings.Contains(file, "p4") || strings.Contains(file, "lean/entries")):
+		add("p4", "TestGeneratedParts")
 	}
 	return list
 }
