@@ -3,6 +3,7 @@ package top
 import (
 	"bytes"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 	"github.com/xdpmon/xdpmon/userspace/top/model"
 )
@@ -52,4 +54,32 @@ func TestPlainLines(t *testing.T) {
 	wrote("a connection", "connected again")
 	p.event(client.Event{Kind: client.Missed, Missed: 3})
 	wrote("missed", "3 events were not received")
+}
+
+// At the end of a run its latest windows and the findings that still hold are written, each once, in the order in which they began.
+func TestSinkRemembersTheLatest(t *testing.T) {
+	s := NewSink(SinkOptions{Out: io.Discard, Notices: io.Discard, Style: func() report.Style { return report.Style{} }})
+	for _, f := range []report.Finding{{Key: "a", Text: "1"}, {Key: "b", Text: "2"}, {Key: "c", Text: "3"}, {Key: "a", Text: "4"}, {Key: "b", Ended: true}, {Key: "d", Ended: true}} {
+		if err := s.Finding(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.findings) != 2 || s.findings[0].Text != "3" || s.findings[1].Text != "4" {
+		t.Errorf("%+v", s.findings)
+	}
+	for n, name := range []string{"lean", "hhh", "lean"} {
+		if err := s.Line(report.Line{Algorithm: name, Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.order) != 2 || s.latest[s.order[0]].Window.Number != 2 || s.latest[s.order[1]].Window.Number != 1 {
+		t.Errorf("%q, %+v", s.order, s.latest)
+	}
+	s.cancel = func() {}
+	for n := range mostNotices + 3 {
+		s.Notice(strings.Repeat("n", n))
+	}
+	if len(s.notices) != mostNotices || len(s.notices[0]) != 3 || len(s.waiting) != cap(s.waiting) {
+		t.Errorf("%d notices, %d wait for the screen", len(s.notices), len(s.waiting))
+	}
 }
