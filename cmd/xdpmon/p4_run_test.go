@@ -26,8 +26,8 @@ func reportOf(t *testing.T, w *world) map[string]any {
 	return lines(t, w.out.String())[1]["report"].(map[string]any)
 }
 
-// TestP4RunSaysWhatReplaySays: the switch's registers, the bytecode's, and registers from a file are one report.
-func TestP4RunSaysWhatReplaySays(t *testing.T) {
+// TestP4RunReportsWhatReplayReports: the switch's registers, the bytecode's, and registers from a file are one report.
+func TestP4RunReportsWhatReplayReports(t *testing.T) {
 	testutil.NeedRoot(t)
 	folder := t.TempDir()
 	capture, registers := filepath.Join(folder, "handshakes.pcap"), filepath.Join(folder, "switch.json")

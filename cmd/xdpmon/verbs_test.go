@@ -373,7 +373,7 @@ type goneReader struct{}
 
 func (goneReader) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-func TestReaderGoesAway(t *testing.T) {
+func TestReaderCloses(t *testing.T) {
 	w := newWorld()
 	w.emitting(1, true) // would wait for ever
 	w.stdout = goneReader{}
@@ -426,7 +426,7 @@ func TestListenOnATakenPortFailsBeforeAttaching(t *testing.T) {
 	contains(t, w.err.String(), "address already in use", "choose another port")
 }
 
-func TestMissingPrivilegeIsSaidFirst(t *testing.T) {
+func TestMissingPrivilegeIsReportedFirst(t *testing.T) {
 	for _, line := range []string{"attach eth0 --algo test-delay", "replay a.pcap --algo test-delay", "demo test-delay"} {
 		w := newWorld()
 		w.engine.privilege = func() error { return fmt.Errorf("%w: no CAP_BPF; run as root", privilege.ErrMissing) }
@@ -437,7 +437,7 @@ func TestMissingPrivilegeIsSaidFirst(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhereItIsAttached(t *testing.T) {
+func TestRunReportsWhereItIsAttached(t *testing.T) {
 	w := newWorld()
 	w.engine.live = func(_ context.Context, cfg session.LiveConfig) error {
 		cfg.Started([]*attach.Attachment{{Interface: "eth0"}})
@@ -449,7 +449,7 @@ func TestRunSaysWhereItIsAttached(t *testing.T) {
 	}
 }
 
-func TestOneCauseIsSaidOnce(t *testing.T) {
+func TestOneCauseIsReportedOnce(t *testing.T) {
 	w := newWorld()
 	cause := errors.New("disk full")
 	w.engine.live = func(context.Context, session.LiveConfig) error { return errors.Join(cause, cause) }

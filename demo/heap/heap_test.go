@@ -9,8 +9,8 @@ type pair struct{ due, order int64 }
 
 func (p pair) Before(q pair) bool { return p.due < q.due || p.due == q.due && p.order < q.order }
 
-// TestFirstComesFirst pushes and pops in turn: Pop returns the least value of the heap.
-func TestFirstComesFirst(t *testing.T) {
+// TestPopsTheLeast pushes and pops in turn: Pop returns the least value of the heap.
+func TestPopsTheLeast(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var h Heap[pair]
 	there := map[pair]bool{}

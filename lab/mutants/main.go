@@ -34,7 +34,8 @@ type options struct {
 	room                    time.Duration
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
-	keep, known             bool
+	measure                 string
+	keep, known, hold       bool
 	prepare, built, table   bool
 	commit                  string
 	args                    []string
@@ -42,16 +43,18 @@ type options struct {
 
 func main() {
 	o := options{skipPackages: regexp.MustCompile(otherPackages), skipTests: regexp.MustCompile(otherTests), args: os.Args[1:]}
-	flag.IntVar(&o.count, "n", 200, "mutants to judge, not counting those that do not compile")
+	flag.IntVar(&o.count, "n", 200, "mutants to judge, not counting those that do not compile; 0: only measure the tests")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the drawing")
 	flag.Uint64Var(&o.second, "second", 2, "seed of another drawing, whose survivors nobody has looked at")
 	flag.IntVar(&o.fresh, "fresh", 0, "mutants of the second seed to judge besides")
+	flag.BoolVar(&o.hold, "hold", false, "judge only those of the second seed: a later run without it, which has the same binaries, judges the first's")
 	flag.IntVar(&o.workers, "workers", 2, "copies of the tree that are tried in side by side")
 	flag.DurationVar(&o.room, "room", 90*time.Second, "time of the tests that a mutant has to survive beyond the quick ones of its own name")
 	flag.StringVar(&o.only, "only", "", "only files whose path contains this")
 	flag.StringVar(&o.out, "out", "docs/mutants.md", "the table; - for none")
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "xdpmon-mutants"), "where copies of the tree, times of the tests and the journal of verdicts are kept")
 	flag.BoolVar(&o.keep, "keep", false, "take over what earlier commits killed; else its test is run again")
+	flag.StringVar(&o.measure, "measure", ".", "regular expression of the packages whose tests are measured if they have changed; one that never was judges what has its name")
 	flag.BoolVar(&o.known, "known", false, "what an earlier run has measured of tests stays, whatever has changed in them")
 	flag.BoolVar(&o.prepare, "prepare", false, "only measure, and build the tests")
 	flag.BoolVar(&o.built, "built", false, "the tests are built: by -prepare, with the same seed, number and sources")
@@ -90,6 +93,9 @@ func (o options) run(ctx context.Context) error {
 	b, err := o.bench(ctx)
 	if err != nil {
 		return err
+	}
+	if o.count == 0 {
+		return nil
 	}
 	if j.broken, err = b.splice(ctx, list); err != nil {
 		return err
@@ -134,7 +140,7 @@ func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
 	for n := range list {
 		list[n].number = n + 1
 	}
-	// Those in Go are quick: whoever interrupts has most of the verdicts.
+	// As they were drawn: what an interrupted run has judged is a sample of them, too.
 	slices.SortStableFunc(list, func(a, b drawn) int { return a.turn() - b.turn() })
 	return list, nil
 }
@@ -161,21 +167,14 @@ func (o options) drawFresh(list []drawn) (fresh []drawn, err error) {
 func (s drawn) turn() int {
 	switch {
 	case s.named:
-		return 1
+		return 2
 	case s.fresh:
-		return 2 + btoi(inC(s))
-	}
-	return 4 * btoi(inC(s))
-}
-
-func inC(s drawn) bool { return strings.HasPrefix(s.File, "bpf/") }
-
-func btoi(b bool) int {
-	if b {
 		return 1
 	}
 	return 0
 }
+
+func inC(s drawn) bool { return strings.HasPrefix(s.File, "bpf/") }
 
 // bench copies the sources, and measures the tests.
 func (o options) bench(ctx context.Context) (*bench, error) {
@@ -190,8 +189,12 @@ func (o options) bench(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{tree: t, baseline: base, room: o.room, built: o.built, binaries: map[string]string{}}
-	judges := t.judges(o.skipPackages)
+	b := &bench{tree: t, baseline: base, room: o.room, leftOut: o.skipPackages, built: o.built, binaries: map[string]string{}}
+	which, err := regexp.Compile(o.measure)
+	if err != nil {
+		return nil, fmt.Errorf("-measure: %w", err)
+	}
+	judges := slices.DeleteFunc(t.judges(o.skipPackages), func(pkg string) bool { return !which.MatchString(pkg) })
 	if o.known {
 		judges = slices.DeleteFunc(judges, func(pkg string) bool { return base.Suites[pkg].Of != "" })
 	}
@@ -262,6 +265,8 @@ func (j *jury) take() (drawn, bool) {
 		switch {
 		case j.broken[s.key]:
 			j.refused++
+			continue
+		case j.hold && !s.fresh:
 			continue
 		case s.named || s.fresh:
 			return s, true

@@ -108,12 +108,12 @@ func (b *baseline) run(ctx context.Context, t *tree, pkg string) suite {
 		s.Fails = said
 		return s
 	}
-	out, err := t.runTests(ctx, "", binary, pkg, patience, "-test.coverprofile", profile, "-test.skip", b.skip.String())
+	out, late, err := t.runTests(ctx, "", binary, pkg, patience, "-test.coverprofile", profile, "-test.skip", b.skip.String())
 	for _, m := range passed.FindAllSubmatch(out, -1) {
 		seconds, _ := strconv.ParseFloat(string(m[2]), 64)
 		s.Took[string(m[1])] = time.Duration(seconds * float64(time.Second))
 	}
-	if bytes.Contains(out, []byte("panic: test timed out")) {
+	if late {
 		s.Reach = nil
 		return b.rest(ctx, t, pkg, binary, s)
 	}
@@ -129,10 +129,10 @@ func (b *baseline) run(ctx context.Context, t *tree, pkg string) suite {
 
 // patience with a package's tests, which coverage makes slower. What is not through by then counts as slow, and as reaching
 // whatever has the package's name.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 func (b *baseline) rest(ctx context.Context, t *tree, pkg, binary string, s suite) suite {
-	out, err := t.runTests(ctx, "", binary, pkg, patience, "-test.list", ".")
+	out, _, err := t.runTests(ctx, "", binary, pkg, patience, "-test.list", ".")
 	if err != nil {
 		s.Fails = lastLine(out)
 		return s

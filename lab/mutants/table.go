@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -43,13 +44,16 @@ func (j *jury) write() error {
 	fmt.Fprintf(&b, "*%s, commit %s, `lab/run mutants %s`. %d more did not compile.%s*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		j.commit, strings.Join(j.args, " "), j.refused, j.earlier())
 	b.WriteString("## With a name\n\nFaults that once no test noticed, and the test that does now.\n\n")
+	if len(j.byName) == 0 {
+		b.WriteString("None was judged in this run.\n\n")
+	}
 	named := &figure.Table{Columns: []string{"fault", "file", "", "by"}}
 	for _, t := range j.byName {
 		named.Add(t.Operator, "`"+t.File+"`", string(t.Verdict), "`"+t.By+"`")
 	}
 	b.WriteString(named.String() + "\n## Drawn\n\n")
 	j.sums(&b, "area", func(t trial) string { return "`" + area(t.File) + "`" })
-	j.sums(&b, "kind of change", func(t trial) string { return t.Operator })
+	b.WriteString(j.sums(&b, "kind of change", func(t trial) string { return t.Operator }).share())
 	j.check(&b)
 	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })
 	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
@@ -105,8 +109,8 @@ func (j *jury) earlier() string {
 	return fmt.Sprintf(" %d verdicts are of earlier commits of the same day, for the same line.", n)
 }
 
-func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) {
-	all, by := sum{}, map[string]*sum{}
+func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) (all sum) {
+	by := map[string]*sum{}
 	for _, t := range j.trials {
 		if by[name(t)] == nil {
 			by[name(t)] = &sum{}
@@ -120,6 +124,26 @@ func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) {
 	}
 	table.Add(all.row("**all**")...)
 	b.WriteString(table.String() + "\n")
+	return all
+}
+
+// share is the one that the tests are worth.
+func (s sum) share() string {
+	if s.drawn == 0 {
+		return ""
+	}
+	n := s.killed + s.equivalent
+	low, high := interval(n, s.drawn)
+	return fmt.Sprintf("Killed or equivalent: %d of %d, %s (95 %%: %s to %s).\n\n", n, s.drawn, figure.Percent(float64(n)/float64(s.drawn)), figure.Percent(low), figure.Percent(high))
+}
+
+// interval of a share of which n of all were seen, 95 % (Wilson).
+func interval(n, all int) (low, high float64) {
+	const z = 1.96
+	p, size := float64(n)/float64(all), float64(all)
+	middle := (p + z*z/(2*size)) / (1 + z*z/size)
+	half := z / (1 + z*z/size) * math.Sqrt(p*(1-p)/size+z*z/(4*size*size))
+	return middle - half, middle + half
 }
 
 func (j *jury) list(b *strings.Builder, title string, which func(trial) bool) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,5 +32,18 @@ func TestTableKeepsWhatWasWrittenByHand(t *testing.T) {
 	}
 	if text := read(); !strings.Contains(text, handMark+said+handEnd) || len(text) != len(once) {
 		t.Errorf("a second table:\n%s", text)
+	}
+}
+
+// The interval is Wilson's: within 0 and 1 where all or none were seen.
+func TestInterval(t *testing.T) {
+	for _, c := range []struct {
+		n, all int
+		want   string
+	}{{85, 100, "0.767 0.907"}, {0, 10, "0.000 0.278"}, {10, 10, "0.722 1.000"}, {170, 200, "0.794 0.893"}} {
+		low, high := interval(c.n, c.all)
+		if got := fmt.Sprintf("%.3f %.3f", low, high); got != c.want {
+			t.Errorf("%d of %d: %s, want %s", c.n, c.all, got, c.want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -174,13 +175,53 @@ func (t *tree) build(ctx context.Context, pkg, to string, args ...string) (said 
 // memory that a mutant may take: one that appends without end must not take the machine's.
 const memory = "ulimit -v 8000000; exec \"$@\""
 
-// runTests runs a compiled test where `go test` would.
-func (t *tree) runTests(ctx context.Context, env, binary, pkg string, limit time.Duration, args ...string) ([]byte, error) {
-	args = append([]string{"-c", memory, "sh", binary, "-test.failfast", "-test.v", "-test.timeout", limit.String()}, args...)
-	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
-	defer cancel()
-	cmd := t.command(ctx, "sh", args...)
-	cmd.Dir = filepath.Join(t.dir, pkg)
-	cmd.Env = append(cmd.Env, env)
-	return cmd.CombinedOutput()
+// runTests runs a compiled test where `go test` would. late is that it was ended because of the limit; a run that fails while this process
+// was stopped is repeated: tests wait by a clock that goes on meanwhile.
+func (t *tree) runTests(ctx context.Context, env, binary, pkg string, limit time.Duration, args ...string) (out []byte, late bool, err error) {
+	args = append([]string{"-c", memory, "sh", binary, "-test.failfast", "-test.v", "-test.timeout", "0"}, args...)
+	for range repeats {
+		cmd := t.command(ctx, "sh", args...)
+		cmd.Dir = filepath.Join(t.dir, pkg)
+		cmd.Env = append(cmd.Env, env)
+		var stopped bool
+		ticks := time.NewTicker(tick)
+		out, late, stopped, err = watched(cmd, limit, ticks.C)
+		ticks.Stop()
+		if err == nil || !stopped {
+			break
+		}
+	}
+	return out, late, err
 }
+
+// repeats is how often a test is run at most that was stopped in between.
+const repeats = 3
+
+// watched runs a command for so long at most as this process runs meanwhile, by its ticks: where both are frozen, by the freezer of a control
+// group or with their machine, that time does not count, and stopped is true. At the limit a Go program prints what its goroutines wait for.
+func watched(cmd *exec.Cmd, limit time.Duration, ticks <-chan time.Time) (out []byte, late, stopped bool, err error) {
+	var b bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &b, &b
+	started := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, false, false, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for ran := time.Duration(0); ; {
+		select {
+		case err := <-ended:
+			return b.Bytes(), late, time.Since(started) > ran+ran/4+4*tick, err
+		case <-ticks:
+			switch ran += tick; {
+			case ran > limit+10*tick:
+				_ = cmd.Process.Kill() // it ends, or has ended
+			case ran > limit && !late:
+				late = true
+				_ = cmd.Process.Signal(syscall.SIGQUIT)
+			}
+		}
+	}
+}
+
+const tick = time.Second

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type bench struct {
 	*tree
 	*baseline
 	room     time.Duration
+	leftOut  *regexp.Regexp // packages
 	built    bool
 	lock     sync.Mutex
 	binaries map[string]string
@@ -144,17 +146,24 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 	}
 	limit, skip := 25*time.Second+5*r.took, b.skip.String()
 	for range patient {
-		out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
+		out, late, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
 		by := failing(out)
 		if err == nil || by == "" || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
+		if strings.HasPrefix(r.only, by+"/") {
+			by = r.only
+		}
 		only := []string{"-test.run", "^" + by + "$"}
-		if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+		if _, _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+			if late {
+				fmt.Printf("%s takes longer than %s: its later tests have not met %s\n", r.pkg, limit, tr.Site)
+				return false, nil
+			}
 			skip += "|^" + by + "$"
 			continue
 		}
-		if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
+		if out, _, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
 			fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
 			skip += "|^" + by + "$"
 			continue
@@ -198,7 +207,7 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	var list []round
 	for _, hint := range hints {
 		pkg, test, _ := strings.Cut(hint, " ")
-		if s, ok := b.Suites[pkg]; ok && s.Fails == "" {
+		if s := b.Suites[pkg]; s.Fails == "" {
 			list = append(list, round{pkg: pkg, only: test, took: s.Took[test]})
 		}
 	}
@@ -226,11 +235,36 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 			list = append(list, r.round)
 		}
 	}
+	return append(list, wide(file)...)
+}
+
+// wideTook is what one of these takes at most.
+const wideTook = time.Minute
+
+// wide lists tests of all algorithms that compare with what stands in files: they see what no test of an algorithm's own looks at.
+func wide(file string) (list []round) {
+	parts := strings.Split(file, "/")
+	add := func(pkg, only string) { list = append(list, round{pkg: pkg, only: only, took: wideTook}) }
+	if name := strings.Replace(parts[1], "rttarray", "rtt-array", 1); exists("tests/sweep/testdata/" + name + ".jsonl") {
+		add("tests/sweep", "TestAnswers/^"+name)
+	} else if parts[0] == "bpf" || parts[1] == "heavy" {
+		add("tests/sweep", "TestAnswers")
+	}
+	switch {
+	case parts[0] == "bpf" && exists("p4/"+parts[1]+"/twin.go"):
+		add("tests/twins", "TestModel/^tofino1$/^"+parts[1])
+	case parts[0] == "userspace" && (strings.Contains(file, "p4") || strings.Contains(file, "lean/entries")):
+		add("p4", "TestGeneratedParts")
+	}
 	return list
 }
 
+// split a package's tests; those that were not measured are one round, for as long as there is time.
 func split(s suite, pkg string, room time.Duration) (fast, slow round) {
 	fast.pkg, slow.pkg = pkg, pkg
+	if s.Took == nil {
+		fast.took = room
+	}
 	for test, took := range s.Took {
 		if took <= quick {
 			fast.took += took
@@ -247,13 +281,15 @@ func split(s suite, pkg string, room time.Duration) (fast, slow round) {
 	return fast, slow
 }
 
-// users of what changed; of a function in Go, those that reach it and those beside it.
+// users of what changed; of a function in Go, those that reach it and those beside it. Of packages whose tests were not measured it is
+// those with its name.
 func (b *bench) users(changed []string, reach string) []string {
 	var list []string
 	for _, c := range changed {
 		for _, pkg := range b.tests[c] {
-			s, ok := b.Suites[pkg]
-			if ok && s.Fails == "" && (reach == "" || s.Reach[reach] || pkg == c || s.Reach == nil && filepath.Base(pkg) == filepath.Base(c)) && !slices.Contains(list, pkg) {
+			s := b.Suites[pkg]
+			near := pkg == c || s.Reach == nil && (filepath.Base(pkg) == filepath.Base(c) || kin[c] == pkg)
+			if s.Fails == "" && !b.leftOut.MatchString(pkg) && (near || s.Took != nil && (reach == "" || s.Reach[reach])) && !slices.Contains(list, pkg) {
 				list = append(list, pkg)
 			}
 		}
@@ -263,7 +299,9 @@ func (b *bench) users(changed []string, reach string) []string {
 
 // kin are the tests of what has none of its name.
 var kin = map[string]string{"bpf/chain": "tests/parser", "bpf/replay": "loader/replay", "tests/precision/hashpipe": "tests/precision", "tests/precision/cocosketch": "tests/precision",
-	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision"}
+	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision",
+	"userspace/top": "tests/top", "userspace/top/client": "tests/top", "userspace/top/model": "tests/top", "userspace/top/view": "tests/top", "userspace/web": "tests/page",
+	"userspace/lean/entries": "userspace/lean", "userspace/config/parts": "userspace/agent/config", "userspace/outlet/settings": "userspace/agent/config"}
 
 // rank is 0 for a changed package itself and for tests called like the file, 1 for tests of a package's name, 2 for others.
 func rank(p, file string, changed []string) int {

@@ -202,7 +202,7 @@ func TestAttachFailsAsAWhole(t *testing.T) {
 	}
 }
 
-func TestNativeRefusalTellsReasonAndRemedy(t *testing.T) {
+func TestNativeRefusalNamesReasonAndRemedy(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}

@@ -418,7 +418,7 @@ func TestPinsBelongToANamespace(t *testing.T) {
 }
 
 // A pinned link whose interface was deleted and made again (ENOLINK) is replaced; the counts stay.
-func TestAdoptionAfterInterfaceCameBack(t *testing.T) {
+func TestAdoptionAfterInterfaceIsCreatedAgain(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}
@@ -618,7 +618,7 @@ func TestDetachByPinAndByInstance(t *testing.T) {
 }
 
 // An attachment that was detached while its process ran leaves no pin when the process ends.
-func TestDetachedPinGoesWithItsProcess(t *testing.T) {
+func TestDetachedPinIsRemovedWithItsProcess(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}

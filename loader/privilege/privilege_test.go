@@ -322,7 +322,7 @@ func TestFailedDropIsSurvived(t *testing.T) {
 	}
 }
 
-func TestDroppedProcessGoesOn(t *testing.T) {
+func TestDroppedProcessContinues(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}

@@ -33,7 +33,7 @@ func expect(t *testing.T, events <-chan Event, want string) {
 	}
 }
 
-func TestWatchTellsWhatHappens(t *testing.T) {
+func TestWatchReportsChanges(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}
@@ -91,7 +91,7 @@ func manage(t *testing.T, inst *loader.Instance, reattach bool) (*Manager, *lab.
 	return m, j
 }
 
-func TestInterfaceGoesAndComesBack(t *testing.T) {
+func TestInterfaceIsCreatedAgain(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
 	}

@@ -240,7 +240,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     turn_t ret_turn;
     bit<32> ret_max;
     found_t ret_found;
-    bit<32> ret_behind; /* how far below M the packet starts, if all is old */
+    bit<32> ret_below; /* how far below M the packet starts, if all is old */
 #ifndef LEAN_BITS
     row_t ret_row_0;
     row_t ret_row_1;
@@ -471,7 +471,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_max.apply(ooo_fate, copy, ooo_index, end, ooo_now, ooo_found);
 #endif
 #if LEAN_STATS & 8
-        ret_cuts.apply(ret_fate, ret_turn, copy, kind, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_behind);
+        ret_cuts.apply(ret_fate, ret_turn, copy, kind, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_below);
 #endif
 #if LEAN_STATS & 1
         lat_0.apply(lat_value, back_0[15:15], bank ++ back_0[LEAN_LAT_COLUMN:0] LEAN_REACHED(lat_row_0));
@@ -483,7 +483,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_0.apply(ooo_found, hash_0[15:15], bank ++ hash_0[LEAN_OOO_COLUMN:0] LEAN_REACHED(ooo_row_0));
 #endif
 #if LEAN_STATS & 8
-        ret_0.apply(ret_found, ret_behind, hash_0[15:15], bank ++ hash_0[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_0));
+        ret_0.apply(ret_found, ret_below, hash_0[15:15], bank ++ hash_0[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_0));
 #endif
 #if LEAN_STATS & 1
         lat_1.apply(lat_value, back_0[31:31], bank ++ back_0[LEAN_LAT_COLUMN + 16:16] LEAN_REACHED(lat_row_1));
@@ -495,7 +495,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_1.apply(ooo_found, hash_0[31:31], bank ++ hash_0[LEAN_OOO_COLUMN + 16:16] LEAN_REACHED(ooo_row_1));
 #endif
 #if LEAN_STATS & 8
-        ret_1.apply(ret_found, ret_behind, hash_0[31:31], bank ++ hash_0[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_1));
+        ret_1.apply(ret_found, ret_below, hash_0[31:31], bank ++ hash_0[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_1));
 #endif
 #if LEAN_STATS & 1
         lat_2.apply(lat_value, back_1[15:15], bank ++ back_1[LEAN_LAT_COLUMN:0] LEAN_REACHED(lat_row_2));
@@ -507,7 +507,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_2.apply(ooo_found, hash_1[15:15], bank ++ hash_1[LEAN_OOO_COLUMN:0] LEAN_REACHED(ooo_row_2));
 #endif
 #if LEAN_STATS & 8
-        ret_2.apply(ret_found, ret_behind, hash_1[15:15], bank ++ hash_1[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_2));
+        ret_2.apply(ret_found, ret_below, hash_1[15:15], bank ++ hash_1[LEAN_RET_COLUMN:0] LEAN_REACHED(ret_row_2));
 #endif
 #if LEAN_STATS & 1
         lat_3.apply(lat_value, back_1[31:31], bank ++ back_1[LEAN_LAT_COLUMN + 16:16] LEAN_REACHED(lat_row_3));
@@ -519,7 +519,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_3.apply(ooo_found, hash_1[31:31], bank ++ hash_1[LEAN_OOO_COLUMN + 16:16] LEAN_REACHED(ooo_row_3));
 #endif
 #if LEAN_STATS & 8
-        ret_3.apply(ret_found, ret_behind, hash_1[31:31], bank ++ hash_1[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_3));
+        ret_3.apply(ret_found, ret_below, hash_1[31:31], bank ++ hash_1[LEAN_RET_COLUMN + 16:16] LEAN_REACHED(ret_row_3));
 #endif
 #if LEAN_STATS & 1
         lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[LEAN_LAT_COLUMN:0]);
@@ -531,7 +531,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[LEAN_OOO_COLUMN:0]);
 #endif
 #if LEAN_STATS & 8
-        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[LEAN_RET_COLUMN:0]);
+        ret_4.apply(ret_found, ret_below, hash_2[15:15], bank ++ hash_2[LEAN_RET_COLUMN:0]);
 #endif
 #ifdef LEAN_BITS
 #if LEAN_STATS == 1
@@ -541,7 +541,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #elif LEAN_STATS == 4
         bits.apply(ooo_found, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
 #else
-        bits.apply(ret_found, ret_behind, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
+        bits.apply(ret_found, ret_below, sign, bank ++ hash_2[LEAN_BUCKET:16] ++ number_of_bit);
 #endif
 #else
 #if LEAN_STATS & 1

@@ -217,7 +217,7 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit
 /* Stage 3: C and P. What starts below C is an event, unless it is a copy or a probe of one byte. If all is old C is M,
  * and the rows' tables judge how far below it the packet starts. */
 control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t kind, in ret_index_t index, in bit<32> start_at,
-                    in bit<32> max, out found_t found, out bit<32> behind) {
+                    in bit<32> max, out found_t found, out bit<32> below) {
     Register<cuts_t, ret_index_t>(LEAN_RET_RECORDS, {0, 0}) lean_ret_cuts;
 
     RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) read_ret_cuts = {
@@ -250,41 +250,41 @@ control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t ki
 
     action read() {
         found = read_ret_cuts.execute(index);
-        behind = 0;
+        below = 0;
     }
 
     action one() {
         found = one_ret_cuts.execute(index);
-        behind = 0;
+        below = 0;
     }
 
     action all() {
         all_ret_cuts.execute(index);
         found = 0;
-        behind = max - start_at;
+        below = max - start_at;
     }
 
     action one_silently() {
         one_ret_cuts.execute(index);
         found = 0;
-        behind = 0;
+        below = 0;
     }
 
     action all_silently() {
         all_ret_cuts.execute(index);
         found = 0;
-        behind = 0;
+        below = 0;
     }
 
     action start_over() {
         start_ret_cuts.execute(index);
         found = 0;
-        behind = 0;
+        below = 0;
     }
 
     action skip() {
         found = 0;
-        behind = 0;
+        below = 0;
     }
 
     table cuts {

@@ -288,7 +288,7 @@
     (_, _, _, _, _, _, _, 0): report(8);
 #endif
 
-/* Whether a TCP packet has payload, and what its total length has to be added to for the number behind it, or one more. */
+/* Whether a TCP packet has payload, and what its total length has to be added to for the number after it, or one more. */
 control LeanLengths(in headers_t hdr, out kind_t kind, out bit<32> base, out bit<32> base_1) {
     action lengths(bit<32> less, bit<32> less_1) {
         base = hdr.tcp.seq + less;
@@ -2058,7 +2058,7 @@ control LeanOooFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 }
 
 /* Stage 5: row 0 of retrans. */
-control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
+control LeanRet0(in found_t found, in bit<32> below, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_0;
     RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
     RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
@@ -2088,7 +2088,7 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     LEAN_AT(7) table cells {
         key = {
             found : ternary;
-            behind : ternary;
+            below : ternary;
             sign : ternary;
         }
         actions = {
@@ -2113,7 +2113,7 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 6: row 1 of retrans. */
-control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
+control LeanRet1(in found_t found, in bit<32> below, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_1;
     RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
     RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
@@ -2143,7 +2143,7 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     LEAN_AT(7) table cells {
         key = {
             found : ternary;
-            behind : ternary;
+            below : ternary;
             sign : ternary;
         }
         actions = {
@@ -2168,7 +2168,7 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 7: row 2 of retrans. */
-control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
+control LeanRet2(in found_t found, in bit<32> below, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_2;
     RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
     RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
@@ -2198,7 +2198,7 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     LEAN_AT(7) table cells {
         key = {
             found : ternary;
-            behind : ternary;
+            below : ternary;
             sign : ternary;
         }
         actions = {
@@ -2223,7 +2223,7 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 8: row 3 of retrans. */
-control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
+control LeanRet3(in found_t found, in bit<32> below, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_3;
     RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
     RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
@@ -2253,7 +2253,7 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     LEAN_AT(7) table cells {
         key = {
             found : ternary;
-            behind : ternary;
+            below : ternary;
             sign : ternary;
         }
         actions = {
@@ -2278,7 +2278,7 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 9: row 4 of retrans. */
-control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell) {
+control LeanRet4(in found_t found, in bit<32> below, in bit<1> sign, in ret_cell_t cell) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_4;
 
     RegisterAction<bit<32>, ret_cell_t, bit<32>>(lean_ret_4) plus_ret_4 = {
@@ -2300,7 +2300,7 @@ control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     LEAN_AT(11) table cells {
         key = {
             found : ternary;
-            behind : ternary;
+            below : ternary;
             sign : ternary;
         }
         actions = {

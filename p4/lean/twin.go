@@ -229,17 +229,17 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet,
 	for n := range 240 {
 		first := segment(begin+int64(n)*2e7, kind, n)
 		first.Seq = uint32(n%4)<<30 + 50_000
-		behind := uint32(2000)
+		below := uint32(2000)
 		switch n % 16 / 4 {
 		case 1: // late across the wrap
-			first.Seq, behind = 1000, 3000
+			first.Seq, below = 1000, 3000
 		case 2: // in order, across it
-			first.Seq, behind = 1<<32-500, 1<<32-1000
+			first.Seq, below = 1<<32-500, 1<<32-1000
 		case 3: // another connection
-			behind = []uint32{1 << 25, 1<<26 - 1, 1 << 26, 1<<30 - 1, 1 << 30, 1 << 31, 3 << 30}[n/16%7]
+			below = []uint32{1 << 25, 1<<26 - 1, 1 << 26, 1<<30 - 1, 1 << 30, 1 << 31, 3 << 30}[n/16%7]
 		}
 		again := first
-		again.Seq, again.Time = first.Seq-behind, first.Time+window+[]int64{0, 256, -256, 1e7}[n/16%4]
+		again.Seq, again.Time = first.Seq-below, first.Time+window+[]int64{0, 256, -256, 1e7}[n/16%4]
 		last := again
 		last.Seq, last.Time = first.Seq+3000, again.Time+1000
 		if err := d.Send(first, again); err != nil {

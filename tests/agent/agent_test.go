@@ -203,7 +203,7 @@ func killed(t *testing.T, times int) {
 }
 
 // Snapshots are stored as soon as the configuration requests them, and one answer can be made of many windows.
-func TestSnapshotsAreKept(t *testing.T) {
+func TestSnapshotsAreStored(t *testing.T) {
 	network := quietNetwork(t)
 	p := newPlace(t, network.A)
 	p.write(fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s]\n    window: 100ms\n    direction: egress\n    algorithms: {precision: {}}\n", network.A.Interface))

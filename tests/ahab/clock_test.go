@@ -74,7 +74,7 @@ func TestClock(t *testing.T) {
 
 // What arrives all at once after a silence finds the limit of a user with twice the capacity, and not none: bursts of a slice that is silent between
 // them, as a host's aggregates are, would pass whole.
-func TestBurstsBehindSilence(t *testing.T) {
+func TestBurstsAfterSilence(t *testing.T) {
 	l := newLink(t, 1, map[string]string{"capacity": "100Mbit"})
 	const every, long, rate, end = 50 * time.Millisecond, time.Millisecond, 8e9, time.Second
 	var users []link.User

@@ -19,6 +19,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -41,7 +42,7 @@ func parameters(t *testing.T, d *algo.Descriptor, line string) algo.Values {
 	return v
 }
 
-// The answers of captures do not change unnoticed: a change needs -update, and an entry in the changelog for users who compare windows of years. The parameters of an
+// The answers of captures, and the measures that findings are made of, do not change unnoticed: a change needs -update, and an entry in the changelog for users who compare windows of years. The parameters of an
 // algorithm are in testdata/NAME.jsonl: lines of parameters after a #, each before its answer.
 func TestAnswers(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -87,11 +88,28 @@ func answer(t *testing.T, s session.Selected, all frames, to *bytes.Buffer) {
 	cfg := session.Config{Algorithms: []session.Selected{s}, Proven: true, Window: 5 * time.Second, Seed: 7, Truth: true, Emit: func(l report.Line) error {
 		b, err := l.Record(report.Clock{Name: "capture"})
 		to.Write(append(long.ReplaceAllFunc(b, short), '\n'))
+		if rule := s.Descriptor.Findings; rule != nil {
+			to.Write(long.ReplaceAllFunc(measures(rule(l)), short))
+		}
 		return err
 	}}
 	if err := session.ReplaySource(context.Background(), cfg, "mixed", all.source(), nil); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// measures writes what findings are made of, a line each, with the first of those who are blamed.
+func measures(seen finding.Seen) []byte {
+	var b bytes.Buffer
+	for _, m := range seen.Measures {
+		all := len(m.Blames)
+		m.Blames = m.Blames[:min(all, 3)]
+		fmt.Fprintf(&b, "measure %q blames %d\n", fmt.Sprintf("%+v", m), all)
+	}
+	for _, text := range seen.Unable {
+		fmt.Fprintf(&b, "unable %q\n", text)
+	}
+	return b.Bytes()
 }
 
 // long numbers may have another end: sums are in any order.

@@ -24,7 +24,7 @@ func planned(t *testing.T, memory int64, set map[string]string) ([][]any, error)
 }
 
 // What a plan takes is what the arrays take.
-func TestPlanTakesWhatItSays(t *testing.T) {
+func TestPlanTakesWhatArraysTake(t *testing.T) {
 	for _, form := range []string{"exact", "table"} {
 		t.Run(form, func(t *testing.T) { planTakes(t, form) })
 	}

@@ -174,3 +174,30 @@ func TestBounds(t *testing.T) {
 		t.Errorf("names have %d letters at most", MaxName)
 	}
 }
+
+// A plan is read back from its file, with what it is asked for by name; a damaged one is none.
+func TestPlans(t *testing.T) {
+	whole := &Plan{Revision: 7, Measurements: []Measurement{{Name: "a", WindowNS: 1e9}, {Name: "b", WindowNS: 2e9, Seed: 5, CRC: true, Decap: true, Algorithms: []Chosen{{"fridge", map[string]string{"fridges": "256@1"}}}}}}
+	b, err := EncodePlan(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := DecodePlan(b)
+	if err != nil || p.Revision != 7 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if m, ok := p.Find("b"); !ok || m.WindowNS != 2e9 || m.Seed != 5 || !m.CRC || !m.Decap || m.Algorithms[0].Params["fridges"] != "256@1" {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	if _, ok := p.Find("c"); ok {
+		t.Error("a measurement that is not in it")
+	}
+	if _, ok := (*Plan)(nil).Find("a"); ok {
+		t.Error("a measurement of no plan")
+	}
+	for n := range b {
+		if _, err := DecodePlan(b[:n]); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%d of %d bytes: %v", n, len(b), err)
+		}
+	}
+}

@@ -190,7 +190,7 @@ func TestLongBurstIsOne(t *testing.T) {
 
 // Who is named first had alpha of what left in the burst for certain, and more than anybody else has for certain; of others the log has that it is not known. A share is of the
 // whole burst: who had it at times is not named by them.
-func TestNamesWhoIsKnown(t *testing.T) {
+func TestNamesCertainCulprits(t *testing.T) {
 	c := configured(t, map[string]string{"alpha": "0.25", "longest": "8ms"})
 	const at, length = 1000 * ms, 400
 	key := func(flow byte) heavy.Key { return c.spec.Clean(culprit(0, flow, 0, 0).Key) }

@@ -725,7 +725,7 @@ func TestGateAndInbox(t *testing.T) {
 }
 
 // Saved state is used only where it adds something: agents drop what was used, and no window is answered twice.
-func TestKept(t *testing.T) {
+func TestSavedStateIsUsedWhereItAdds(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
 	one.hello()
@@ -893,5 +893,30 @@ func TestDue(t *testing.T) {
 	b.e.limits.Agents = 2
 	if b.host("two").hello() == nil || b.host("three").hello() != nil || b.e.refused[stranger] != 1 {
 		t.Errorf("%d agents, %v", len(b.e.agents), b.e.refused)
+	}
+}
+
+// Windows of an instance overlap if more than a hundredth of the new one is in an earlier one of the same instance and host.
+func TestOverlaps(t *testing.T) {
+	p := newPeriod()
+	p.count("h", "i", 1000, 2000)
+	p.count("h", "i", 3000, 4000)
+	for _, c := range []struct {
+		host, instance string
+		start, end     int64
+		want           bool
+	}{
+		{"h", "i", 2000, 3000, false}, {"h", "i", 0, 1000, false}, {"h", "i", 1990, 2990, false}, {"h", "i", 1989, 2989, true}, {"h", "i", 0, 1010, false}, {"h", "i", 11, 1011, true}, {"h", "i", 1200, 1300, true}, {"h", "i", 0, 9000, true},
+		{"h", "i", 4000, 5000, false}, {"h", "j", 1000, 2000, false}, {"g", "i", 1000, 2000, false},
+	} {
+		if got := p.overlaps(c.host, c.instance, c.start, c.end); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if p.parts != 2 || p.hosts["h"].until != 4000 {
+		t.Errorf("%+v", p)
+	}
+	if p.count("h", "j", 100, 200); p.hosts["h"].until != 4000 {
+		t.Errorf("until %d", p.hosts["h"].until)
 	}
 }

@@ -364,3 +364,100 @@ func TestFloodNamesNetworks(t *testing.T) {
 		}
 	}
 }
+
+// The host that a step names is in the subject: the subject, one that is blamed, one that is late or unusual, or any that was measured, in this order.
+func TestHostOfASubject(t *testing.T) {
+	of := func(s finding.Symptom, name string, change func(*finding.Reading)) *finding.Reading {
+		r := usual(reading(s, host(name), 1, 1))
+		if change != nil {
+			change(&r)
+		}
+		return &r
+	}
+	far := reading(finding.HandshakeLate, prefix("10.2.0.0/16"), 1, 1)
+	for what, c := range map[string]struct {
+		subject string
+		blames  []finding.Blame
+		hosts   []*finding.Reading
+		want    string
+	}{
+		"a host":         {"10.2.0.7", nil, nil, "10.2.0.7"},
+		"nothing":        {"10.2.0.0/16", nil, nil, ""},
+		"a source":       {"10.2.0.0/16", []finding.Blame{{Source: "10.3.0.1", Destination: "10.3.0.2"}, {Source: "10.2.0.3", Destination: "10.3.0.2"}}, nil, "10.2.0.3"},
+		"a destination":  {"10.2.0.0/16", []finding.Blame{{Source: "10.3.0.1", Destination: "10.2.0.4"}}, nil, "10.2.0.4"},
+		"any":            {"10.2.0.0/16", nil, []*finding.Reading{of(finding.FlowShare, "10.3.0.1", nil), of(finding.FlowShare, "10.2.0.9", nil), of(finding.FlowShare, "10.2.0.8", nil)}, "10.2.0.8"},
+		"an unusual one": {"10.2.0.0/16", nil, []*finding.Reading{of(finding.FlowShare, "10.2.0.8", nil), of(finding.FlowShare, "10.2.0.9", func(r *finding.Reading) { r.Apart = true })}, "10.2.0.9"},
+		"an active one":  {"10.2.0.0/16", nil, []*finding.Reading{of(finding.FlowShare, "10.2.0.8", nil), of(finding.FlowShare, "10.2.0.9", func(r *finding.Reading) { r.Active = true })}, "10.2.0.9"},
+		"one that is late": {"10.2.0.0/16", nil, []*finding.Reading{of(finding.FlowShare, "10.2.0.8", func(r *finding.Reading) { r.Active = true }),
+			of(finding.HandshakeLate, "10.2.0.9", func(r *finding.Reading) { r.Active = true })}, "10.2.0.9"},
+		"late as usual": {"10.2.0.0/16", nil, []*finding.Reading{of(finding.FlowShare, "10.2.0.8", func(r *finding.Reading) { r.Active = true }), of(finding.HandshakeLate, "10.2.0.9", nil)}, "10.2.0.8"},
+		"no network":    {"eth0", []finding.Blame{{Source: "10.2.0.3"}}, []*finding.Reading{of(finding.FlowShare, "10.2.0.8", nil)}, ""},
+	} {
+		v := &view{by: map[finding.Symptom][]*finding.Reading{}}
+		for _, r := range c.hosts {
+			v.by[r.Symptom] = append(v.by[r.Symptom], r)
+		}
+		r := blamed(far, c.blames...)
+		if got := v.hostIn(c.subject, &r); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+		if trace, named := v.trace(c.subject, &r), "mtr -rwc 100 "+c.want+":"; c.want != "" != strings.HasPrefix(trace, named) || c.want == "" && !strings.Contains(trace, "any host of "+c.subject) {
+			t.Errorf("%s: %s", what, trace)
+		}
+	}
+}
+
+// A sentence names the three largest, and what their shares are of.
+func TestLargestAreNamed(t *testing.T) {
+	flows := []finding.Blame{{Flow: "b", Part: 1}, {Flow: "a", Part: 1}, {Flow: "d", Part: 6}, {Flow: "", Part: 1}, {Flow: "c", Part: 1}}
+	if got, want := largest(flows), "; largest flows: d 60.0 %, a 10.0 %"; got != want { // one of three has no name
+		t.Errorf("%q, want %q", got, want)
+	}
+	if flows[0].Flow != "b" {
+		t.Error("the reading is sorted")
+	}
+	if largest(nil) != "" || largest([]finding.Blame{{Flow: "x"}}) != "" || topUsers(nil) != "" {
+		t.Error("nothing is named")
+	}
+	if got, want := topUsers([]finding.Blame{{Flow: "a", Part: 3e6}, {Flow: "b", Part: 2e6}, {Flow: "c", Part: 1e6}, {Flow: "d", Part: 1}}), "; most: a 3.00 Mbit/s, b 2.00 Mbit/s, c 1.00 Mbit/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	large := reading(finding.FlowShare, eth0, 1, 1)
+	large = blamed(large, finding.Blame{Source: "1", Destination: "10.9.9.9", Part: 2}, finding.Blame{Source: "2", Destination: "10.9.9.9", Part: 3}, finding.Blame{Source: "1", Destination: "10.9.9.9", Part: 2}, finding.Blame{Source: "3", Destination: "10.9.9.8", Part: 9},
+		finding.Blame{Source: "4", Destination: "10.9.9.9", Part: 1}, finding.Blame{Source: "5", Destination: "10.9.9.9", Part: .5}, finding.Blame{Destination: "10.9.9.9", Part: 9}, finding.Blame{Source: "6", Destination: "10.9.9.9"})
+	v := &view{by: map[finding.Symptom][]*finding.Reading{finding.FlowShare: {&large}}}
+	if got, want := v.sources("10.9.9.9"), "; of the large flows, most packets to it are from 1, 2, 4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for i, share := range []float64{.1, .4, .2, .3, .9, .9} {
+		r := reading(finding.PrefixShare, prefix([]string{"10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16", "10.9.0.0/16", "10.5.0.0/16"}[i]), share, .01)
+		r.Apart = i < 5
+		v.by[finding.PrefixShare] = append(v.by[finding.PrefixShare], &r)
+	}
+	if got, want := v.sources("10.9.9.7"), "; networks that send more than usual meanwhile: 10.2.0.0/16 40.0 %, 10.4.0.0/16 30.0 %, 10.3.0.0/16 20.0 % of all packets"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := v.sources("no address"); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A capture has no store and no queue: its steps and sentences are about the capture.
+func TestStepsOfACapture(t *testing.T) {
+	live, capture := reading(finding.Resent, eth0, 1, 1), reading(finding.Resent, eth0, 1, 1)
+	capture.Command, live.Source = "xdpmon replay f", "lean\x00uplink/eth0\x00x"
+	for got, want := range map[string]string{
+		history(&live): "xdpmon history --algo test --instance uplink --interface eth0", history(&capture): "xdpmon replay f --algo test", at(&live): "eth0", at(&capture): "the place of the capture",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if keyOf(&live) != "uplink/eth0" || keyOf(&capture) != "" || !strings.Contains(sentAgain(&live), "left eth0") || !strings.Contains(sentAgain(&capture), "capture") {
+		t.Errorf("%q, %q, %q", keyOf(&live), sentAgain(&live), sentAgain(&capture))
+	}
+	live.Source = "lean\x00eth0\x00x"
+	if got := history(&live); strings.Contains(got, "--instance") {
+		t.Errorf("%q", got)
+	}
+}

@@ -120,3 +120,20 @@ func TestHostile(t *testing.T) {
 		t.Errorf("%d findings, bound %d", n, mostJoined)
 	}
 }
+
+// Another coordinator knows nothing of what this one gathered.
+func TestForget(t *testing.T) {
+	g := New()
+	one := []finding.Finding{found(finding.SlowNetwork, finding.Prefix, "10.2.0.0/16", 5)}
+	g.Put("a", one, []string{"10.2.3.0/24"}, start)
+	if list := settled(g); len(list) != 1 {
+		t.Fatalf("%d findings", len(list))
+	}
+	if g.Forget(); len(g.Open(start.Add(2*settle))) != 0 {
+		t.Error("a finding is still there")
+	}
+	g.Put("a", one, nil, start.Add(2*settle))
+	if len(g.Open(start.Add(2*settle))) != 0 || len(g.Open(start.Add(3*settle))) != 1 {
+		t.Error("it does not wait for other hosts again")
+	}
+}

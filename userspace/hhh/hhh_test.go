@@ -120,3 +120,21 @@ func TestAuto(t *testing.T) {
 		}
 	}
 }
+
+// The interval of a drawn count has 1.96 standard deviations of the drawing to both sides, and grows with the size of a packet as the counts do.
+func TestDrawn(t *testing.T) {
+	for _, c := range []struct{ draws, counted, sd float64 }{{16, 10000, math.Sqrt(16 * 15 * 10000)}, {2, 400, math.Sqrt(2 * 400)}, {1, 10000, 0}} {
+		m := drawn(c.draws*c.counted, c.counted, heavy.Guess{}, c.draws, 1)
+		// Of a Poisson count the root has a deviation of a half.
+		if math.Abs(m.below/(1.96*c.sd+1e-9)-1) > .1 && c.sd > 0 || math.Abs(m.above/(1.96*c.sd+1e-9)-1) > .1 && c.sd > 0 || c.sd == 0 && (m.below != 0 || m.above > 2) {
+			t.Errorf("%+v: %+v, want about %.0f", c, m, 1.96*c.sd)
+		}
+		large := drawn(1500*c.draws*c.counted, 1500*c.counted, heavy.Guess{}, c.draws, 1500)
+		if math.Abs(large.below-1500*m.below) > 1e-6*large.below || math.Abs(large.above-1500*m.above) > 1e-6*large.above {
+			t.Errorf("%+v: of packets of 1500 bytes %+v, of packets %+v", c, large, m)
+		}
+	}
+	if m := drawn(0, 0, heavy.Guess{}, 16, 1); m.below != 0 || m.above < 16 {
+		t.Errorf("of nothing: %+v", m)
+	}
+}

@@ -151,3 +151,23 @@ func TestNoKeys(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// A certificate that is not valid yet, has expired or soon will is trouble, from that second on; the remedy names whose it is.
+func TestTroubleOfTimes(t *testing.T) {
+	h := hold(t, folder(t), "host1")
+	until, name := h.Until()
+	c, err := h.certificate()
+	if err != nil || name != "host1" {
+		t.Fatalf("%s, %v", name, err)
+	}
+	from := c.Leaf.NotBefore
+	for _, one := range []struct {
+		now  time.Time
+		want string
+	}{{from.Add(-time.Second), "valid from"}, {from, ""}, {until.Add(-Soon), ""}, {until.Add(time.Nanosecond - Soon), "expires on"}, {until, "expires on"}, {until.Add(time.Second), "has expired"}} {
+		got := h.Trouble(one.now)
+		if (got == "") != (one.want == "") || !strings.Contains(got, one.want) || strings.Contains(one.want, "expire") && !strings.Contains(got, "keys renew host1") {
+			t.Errorf("%v before the end: %q, want %q", until.Sub(one.now), got, one.want)
+		}
+	}
+}

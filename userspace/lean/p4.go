@@ -223,7 +223,7 @@ func (s twinStat) cells() p4text.Values {
 		plus, minus = "(int<64>)(v + (int<32>)value) >= (int<64>)least", "(int<64>)(v - (int<32>)value) <= (int<64>)most" // "signed"
 		list = "            (0, _): skip();\n            (_, 0): plus();\n            (_, 1): minus();\n"
 	case s.stat == retrans:
-		in, key = in+", in bit<32> behind", key+"            behind : ternary;\n"
+		in, key = in+", in bit<32> below", key+"            below : ternary;\n"
 		list = "            (FOUND, _, 0): plus();\n            (FOUND, _, 1): minus();\n            (_, 0, _): skip();\n" +
 			"            (_, 0 &&& 0xfc000000, 0): plus();\n            (_, 0 &&& 0xfc000000, 1): minus();\n"
 	}

@@ -80,3 +80,14 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A curve has its values at the ranks that it was made of, lines between their logarithms, and goes on as it ends.
+func TestCurve(t *testing.T) {
+	c := &curve{values: []float64{3, 2, 0, -1}}
+	rank := func(place float64) float64 { return curveFirst*math.Pow(curveRatio, place) - .5 }
+	for place, want := range map[float64]float64{0: 3, 1: 2, 2: 0, 3: -1, .5: 2.5, 1.25: 1.5, 2.75: -.75, 4: -2, -1: 4} {
+		if got := math.Log(c.at(rank(place))); math.Abs(got-want) > 1e-9 {
+			t.Errorf("at %g: %g, want %g", place, got, want)
+		}
+	}
+}

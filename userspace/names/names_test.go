@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -409,5 +410,19 @@ func TestFieldsOfDatabases(t *testing.T) {
 			t.Errorf("%v: %+v", c.record, got)
 		}
 		n.Close()
+	}
+}
+
+// The address that was resolved longest ago is forgotten first: one that is resolved again stays.
+func TestResolvedAgainStays(t *testing.T) {
+	c := newCache(2)
+	a, b, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	c.put(a, "a", 60, 0)
+	c.put(b, "b", 60, 0)
+	c.put(a, "again", 60, 0)
+	c.put(d, "d", 60, 0)
+	c.read = time.Now()
+	if c.name(a) != "again" || c.name(b) != "" || c.name(d) != "d" || c.stats() != (Stats{Learned: 4, Evicted: 1, Entries: 2}) {
+		t.Errorf("%q, %q, %q: %+v", c.name(a), c.name(b), c.name(d), c.stats())
 	}
 }

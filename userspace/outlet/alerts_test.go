@@ -233,7 +233,7 @@ func TestAlertsRepeat(t *testing.T) {
 }
 
 // Findings are stored together with windows and separate from them: history of all algorithms has windows only.
-func TestFindingsAreKept(t *testing.T) {
+func TestFindingsAreStored(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
 	path := t.TempDir() + "/store"
 	next, err := s.Prepare(Config{Store: &settings.Store{Path: path, MaxAge: 1000 * time.Hour, MaxBytes: 16 << 20}})

@@ -44,6 +44,7 @@ func (s *servers) close() []error {
 type socket struct {
 	path   string
 	server http.Server
+	ended  chan struct{} // closed when it serves no more, and its file is removed
 }
 
 // listenSocket replaces a socket that no process answers on.
@@ -63,8 +64,11 @@ func listenSocket(path string, handler http.Handler) (*socket, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("open socket: %w", err), l.Close())
 	}
-	s := &socket{path: path, server: http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute}}
-	go s.server.Serve(l) //nolint:errcheck // returns after Close
+	s := &socket{path: path, server: http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute}, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		_ = s.server.Serve(l) // returns after Close
+	}()
 	return s, nil
 }
 
@@ -72,7 +76,9 @@ func (s *socket) close() error {
 	if s == nil {
 		return nil
 	}
-	return s.server.Close()
+	err := s.server.Close()
+	<-s.ended
+	return err
 }
 
 // handler serves page, API and history, and passes everything else to Options.Handler.

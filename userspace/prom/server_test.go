@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,4 +197,29 @@ func TestListenStatesTheRemedy(t *testing.T) {
 			t.Errorf("Serve(%q): %v, want %q in it", address, err, want)
 		}
 	}
+}
+
+// Health is failing without an attachment or a fresh window; an interface that is not configured any more is not missing.
+func TestHealthOfAttachments(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := NewStore(func() time.Time { return now })
+	state := func(want bool, missing ...string) {
+		t.Helper()
+		answer, failing := s.Health()
+		m := answer.(map[string]any)
+		if failing != want || (m["status"] == "failing") != want || !slices.Equal(m["not_attached"].([]string), append([]string{}, missing...)) {
+			t.Errorf("%v, failing %v, want %v and %q", m, failing, want, missing)
+		}
+	}
+	state(false)
+	s.Live()
+	state(true)
+	s.Attached("eth0", false)
+	state(true, "eth0")
+	s.Attached("eth1", true)
+	state(false, "eth0")
+	s.Gone("eth0")
+	state(false)
+	s.Gone("eth1")
+	state(true)
 }

@@ -2,18 +2,22 @@ package past
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/api"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -133,5 +137,68 @@ func TestShow(t *testing.T) {
 	}
 	if _, err := Select([]byte("no\n"), show); err == nil {
 		t.Error("what is no JSON was taken")
+	}
+}
+
+// An error of the agent is its problem's detail, or the text that is no problem.
+func TestDetail(t *testing.T) {
+	for text, want := range map[string]string{`{"title":"Bad Request","detail":"limit: no number"}`: "limit: no number", `{"title":"Bad Request"}`: `{"title":"Bad Request"}`, " no JSON\n": "no JSON", `{"detail":`: `{"detail":`} {
+		if got := detail([]byte(text)); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Findings are sentences with their state; none is a sentence, too.
+func TestSentences(t *testing.T) {
+	one := finding.Finding{ID: "x", State: finding.Begins, Kind: finding.Scan, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Host, Name: "10.1.1.1"}, Interface: "eth0", Since: 1}
+	text, err := json.Marshal(map[string]any{"finding": one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := Sentences(append(append(text, '\n'), text...), report.Style{})
+	if want := "begins, warning: " + one.Sentence(); err != nil || strings.Count(strings.Join(lines, " "), want) != 2 {
+		t.Errorf("%q, %v, want %q twice", lines, err, want)
+	}
+	if lines, err := Sentences(nil, report.Style{}); err != nil || !slices.Equal(lines, []string{"nothing was found in this time"}) {
+		t.Errorf("%q, %v", lines, err)
+	}
+	if _, err := Sentences([]byte("no"), report.Style{}); err == nil {
+		t.Error("what is no JSON is a finding")
+	}
+}
+
+// The unit is that of the nearest name that has one; a count has none of its parent's, and bounds have that of what they bound.
+func TestUnits(t *testing.T) {
+	for path, want := range map[string]report.Unit{
+		"report.delay_ns.p99": report.Nanosecond, "report.delay_ns.p99_low": report.Nanosecond, "report.delay_ns.count": report.Count, "report.delay_ns.count_high": report.Count, "report.delay_ns": report.Nanosecond,
+		"packets.bytes": report.Bytes, "report.flow_bytes_at_least": report.Bytes, "report.limit_bps": report.BitRate, "report.limit_bps_at_most": report.BitRate, "report.share": report.Ratio,
+		"report.match_share": report.Ratio, "report.match_rate_high": report.Ratio, "report.delay_ns.share": report.Ratio, "bytes.packets": report.Bytes, "packets.seen": report.None, "algorithm": report.None, "report.nanoseconds": report.None,
+	} {
+		if got := unitOf(path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+// A path that is within another, or the same, is written once: as the first.
+func TestDistinct(t *testing.T) {
+	for _, c := range []struct{ paths, want []string }{
+		{nil, nil}, {[]string{"a", "a"}, []string{"a"}}, {[]string{"a.b", "a"}, []string{"a.b"}}, {[]string{"a", "a.b", "ab"}, []string{"a", "ab"}}, {[]string{"ab", "a"}, []string{"ab", "a"}}, {[]string{"a.b", "a.c"}, []string{"a.b", "a.c"}},
+	} {
+		if got := distinct(c.paths); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.paths, got, c.want)
+		}
+	}
+}
+
+// An answer that is cut is an error, and no store is read instead of an agent that answers.
+func TestAnswerIsCut(t *testing.T) {
+	socket := answers(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprintln(w, "a part")
+	})
+	if _, _, err := Recall(&config.Config{Socket: socket}, store.Query{}); err == nil || strings.Contains(err.Error(), "no agent answers") {
+		t.Errorf("%v", err)
 	}
 }

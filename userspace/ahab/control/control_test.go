@@ -305,3 +305,22 @@ func TestSpare(t *testing.T) {
 		}
 	}
 }
+
+// What passed, arrived and was refused are averaged over a time that does not depend on how often the loop runs; what was lost did not pass.
+func TestAverages(t *testing.T) {
+	for _, c := range []struct{ lost, passed float64 }{{0, 1000}, {400, 600}, {1000, 0}, {1500, 0}} {
+		f := &flow{allowed: 1e9}
+		f.see(1000, c.lost, 200, settled/2)
+		if math.Abs(f.arrived-500) > 1e-9 || math.Abs(f.passed-c.passed/2) > 1e-9 || math.Abs(f.stopped-100) > 1e-9 {
+			t.Errorf("%g lost: after half of the time %g arrived, %g passed, %g were refused", c.lost, f.arrived, f.passed, f.stopped)
+		}
+		f.see(1000, c.lost, 200, settled)
+		f.see(1000, c.lost, 200, 10*settled)
+		if math.Abs(f.arrived-1000) > 1e-9 || math.Abs(f.passed-c.passed) > 1e-9 || math.Abs(f.stopped-200) > 1e-9 || f.rate != 1000 {
+			t.Errorf("%g lost: later %g arrived, %g passed, %g were refused; a rate of %g", c.lost, f.arrived, f.passed, f.stopped, f.rate)
+		}
+		if (f.lost == 0) != (c.lost > 0) {
+			t.Errorf("%g lost: %g s since a loss", c.lost, f.lost)
+		}
+	}
+}

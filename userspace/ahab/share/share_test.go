@@ -222,3 +222,32 @@ func BenchmarkDivide(b *testing.B) {
 		tree.Divide()
 	}
 }
+
+// An idle slice may take what is left at once, its share of what its parent may take, or its floor, up to its ceiling; one that has what it wants
+// may take its share at the level of the busy ones.
+func TestGrantsInATree(t *testing.T) {
+	inf := math.Inf(1)
+	tree := New([]Node{{First: 1, Count: 2, Weight: 1, Ceiling: 100}, {First: 3, Count: 2, Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}, {Weight: 3, Floor: 30, Ceiling: 50}})
+	for _, c := range []struct {
+		demands      [3]float64 // of the other slice beside the group, and of the group's two
+		alloc, grant [5]float64
+	}{
+		{[3]float64{40, 0, 0}, [5]float64{40, 0, 40, 0, 0}, [5]float64{100, 60, 100, 60, 50}},
+		{[3]float64{40, 55, 0}, [5]float64{95, 55, 40, 55, 0}, [5]float64{100, 60, 50, 60, 45}},
+		{[3]float64{40, 60, 0}, [5]float64{100, 60, 40, 60, 0}, [5]float64{100, 60, 50, 60, 45}},
+		{[3]float64{inf, inf, inf}, [5]float64{100, 50, 50, 12.5, 37.5}, [5]float64{100, 50, 50, 12.5, 37.5}},
+		{[3]float64{inf, inf, 10}, [5]float64{100, 50, 50, 40, 10}, [5]float64{100, 50, 50, 40, 50}},
+		{[3]float64{0, inf, 0}, [5]float64{100, 100, 0, 100, 0}, [5]float64{100, 100, 100, 100, 50}},
+		{[3]float64{inf, 0, 20}, [5]float64{100, 20, 80, 0, 20}, [5]float64{100, 80, 80, 60, 50}},
+	} {
+		for i, d := range c.demands {
+			tree.Demand(i+2, d)
+		}
+		tree.Divide()
+		for i := range c.alloc {
+			if !near(tree.Alloc(i), c.alloc[i]) || !near(tree.Grant(i), c.grant[i]) {
+				t.Errorf("%v: node %d gets %g and may take %g, want %g and %g", c.demands, i, tree.Alloc(i), tree.Grant(i), c.alloc[i], c.grant[i])
+			}
+		}
+	}
+}

@@ -313,3 +313,53 @@ func TestFindingsForANewCoordinator(t *testing.T) {
 		t.Errorf("findings were sent %d times more, without a change", n)
 	}
 }
+
+// What no coordinator has received for a while is sent again, from the oldest on; what was received is not, nor what was sent just now.
+func TestStalled(t *testing.T) {
+	c, s := newCentral(t)
+	var hub feed.Hub
+	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Log: slog.New(slog.DiscardHandler), Plan: func(*bus.Plan) {}, Renew: func() {}, Refused: func() map[string]string { return nil },
+		Message: func(bus.Message) {}, Clock: func() int64 { return 1 }, Wall: func() int64 { return 1 }, Hello: time.Hour, Linger: time.Millisecond}, &hub, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := c.hello("of the agent", func(bus.Hello) bool { return true })
+	for want := uint64(1); want <= 3; want++ {
+		l.Publish("m", "received", 1, 0, []byte("x"))
+		if b := c.batch(); b.Number != want {
+			t.Errorf("batch %d, want %d", b.Number, want)
+		}
+	}
+	c.answer(bus.Answer{Incarnation: h.Incarnation, Run: 1, Received: 3, Used: 1})
+	testutil.Wait(t, "they are received", func() bool { return l.Health().Waiting == 0 })
+	before := l.Health().Again
+	pass := func(age time.Duration) {
+		l.mu.Lock()
+		l.progress = time.Now().Add(-age)
+		l.mu.Unlock()
+		l.stalled()
+	}
+	if pass(time.Hour); l.Health().Again != before {
+		t.Error("what was received is sent again")
+	}
+	for want := uint64(4); want <= 5; want++ {
+		l.Publish("m", "received", 1, 0, []byte("x"))
+		c.batch()
+	}
+	if pass(stall - time.Minute); l.Health().Again != before {
+		t.Error("what was just sent is sent again")
+	}
+	pass(stall + time.Second)
+	signal(l.wake)
+	for want := uint64(4); want <= 5; want++ {
+		if b := c.batch(); b.Number != want {
+			t.Errorf("batch %d is sent again, want %d", b.Number, want)
+		}
+	}
+	if again := l.Health().Again - before; again != 2 {
+		t.Errorf("%d are sent again", again)
+	}
+	c.answer(bus.Answer{Incarnation: h.Incarnation, Run: 1, Received: 5, Used: 5})
+	hub.Close()
+	l.Close()
+}

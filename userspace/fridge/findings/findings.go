@@ -113,7 +113,9 @@ func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.M
 		case d.Name == "delay_ns" && !grouped && !hasTable(l.Report, "groups"):
 			list = append(list, percentiles(l, kind, s.late, d)...)
 		case d.Name == "ack_delay_ns":
-			list = append(list, late(l, kind, finding.ClientLate, finding.Subject{Type: finding.Interface, Name: l.Place()}, quantileOf(d, .5), d.Count, "ack_delay_ns.p50"))
+			m := late(l, kind, finding.ClientLate, finding.Subject{Type: finding.Interface, Name: l.Place()}, quantileOf(d, .5), d.Count, "ack_delay_ns.p50")
+			m.What = "median delay from SYN-ACK to ACK"
+			list = append(list, m)
 		}
 	}
 	return list
@@ -130,8 +132,13 @@ func percentiles(l report.Line, kind delay.Kind, s finding.Symptom, d report.Dis
 	if kind != delay.TCPHandshake {
 		return list
 	}
-	for q, s := range map[float64]finding.Symptom{.95: finding.HandshakeLateP95, .99: finding.HandshakeLateP99} {
-		if m := late(l, kind, s, subject, quantileOf(d, q), d.Count, "delay_ns.p95"); m.Weak == "" {
+	for _, p := range []struct {
+		symptom finding.Symptom
+		at      float64
+		name    string
+	}{{finding.HandshakeLateP95, .95, "95"}, {finding.HandshakeLateP99, .99, "99"}} {
+		m := late(l, kind, p.symptom, subject, quantileOf(d, p.at), d.Count, "delay_ns.p"+p.name)
+		if m.What = p.name + "th percentile of the " + kind.Title(); m.Weak == "" {
 			list = append(list, m)
 		}
 	}

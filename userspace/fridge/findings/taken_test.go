@@ -54,3 +54,23 @@ func TestRowTaken(t *testing.T) {
 		}
 	}
 }
+
+// A window without a request and an answer can show nothing, and why is reported; one with either can.
+func TestNothingWasAsked(t *testing.T) {
+	for _, c := range []struct {
+		requests, matched float64
+		unable            bool
+	}{{0, 0, true}, {1, 0, false}, {0, 1, false}, {5, 5, false}} {
+		l := answered(map[string]float64{"10.1.1.1/32": 3}, nil)
+		for i, v := range l.Report.Values {
+			if v.Name == "requests" {
+				l.Report.Values[i].Value = c.requests
+			} else if v.Name == "matched" {
+				l.Report.Values[i].Value = c.matched
+			}
+		}
+		if got := Of(l).Unable; (len(got) > 0) != c.unable {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

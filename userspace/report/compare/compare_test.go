@@ -106,3 +106,14 @@ func TestCompareTable(t *testing.T) {
 		}
 	}
 }
+
+// Without samples there is no gap between curves, which is left out and not unknown.
+func TestCompareWithoutSamples(t *testing.T) {
+	some, none := logNormal("d", 100, 12e6, 1), logNormal("d", 0, 12e6, 1)
+	for _, c := range [][2]report.Distribution{{none, some}, {some, none}, {none, none}} {
+		got := Bodies(report.Body{Distributions: c[:1]}, report.Body{Distributions: c[1:]})
+		if _, there := report.Find(got.Values, "d.p5_p95_max"); there {
+			t.Errorf("%g samples against %g have a gap", c[0].Total(), c[1].Total())
+		}
+	}
+}

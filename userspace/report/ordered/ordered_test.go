@@ -10,7 +10,7 @@ import (
 // Members written without reflection have the text that encoding/json gives them.
 func TestWritesAsJSON(t *testing.T) {
 	var none *Object
-	for _, v := range []any{nil, true, false, 0, -7, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, "", "plain ~", "a\"b", `a\b`, "<&>", "é", "\x7f", "tab\t", "\xff",
+	for _, v := range []any{nil, true, false, 0, -7, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, "", "plain ~", "a\"b", `a\b`, "<&>", `"`, `\\`, "<", ">", "&", "~", " ", "é", "\x7f", "tab\t", "\xff",
 		"\u2028", []string{"<"}, none, json.RawMessage(`{"a": 1}`)} {
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)

@@ -10,7 +10,7 @@ import (
 )
 
 // Windows' snapshots become files, the oldest of which go when there is no room, those of an earlier run first.
-func TestSnapshotsAreKeptWithinTheirLimit(t *testing.T) {
+func TestSnapshotsStayWithinTheirLimit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	full := 0
 	opts := Options{Limit: 1000, Clock: report.Clock{UnixOffsetNS: 1_700_000_000e9}, Full: func() { full++ }}
