@@ -535,7 +535,11 @@ func (f *fleet) compare(h coordinated.Health) {
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			index := start.Add(time.Duration(l.Window.End-l.Window.Start) / 2).Truncate(f.window).UnixNano()
+			length := time.Duration(l.Window.End - l.Window.Start)
+			index := start.Add(length / 2).Truncate(f.window).UnixNano()
+			if l.Window.Stretched { // it counts in the period in which it ends
+				index = max(index, start.Add(length-f.window/2).Truncate(f.window).UnixNano())
+			}
 			if counted[index] == nil {
 				counted[index] = map[int]uint64{}
 			}

@@ -263,6 +263,7 @@ type line struct {
 		Start, End int64
 		Number     int
 		Cut, Last  bool
+		Stretched  bool
 		StartTime  string `json:"start_time"`
 	}
 	Packets struct{ Seen, Used uint64 }
