@@ -38,8 +38,8 @@ func (j *jury) write() error {
 	var b strings.Builder
 	b.WriteString("# Mutants\n\nSmall changes to `bpf/` and `userspace/`, drawn by a seed, one at a time: does a test notice? Areas take turns, and the " +
 		"kinds of change in them, so that what is small is met like what is large. A mutant meets the tests of its own package and of its " +
-		"name, then the others that reach the function, quickest first, as long as they fit the time; tests that need a network or load are " +
-		"left out. A test that fails has to fail twice and to pass without the mutant. Equivalent are those whose instructions are the same, " +
+		"name, then the others that reach the function, quickest first, as long as they fit the time, then the answers of all algorithms and what " +
+		"compares twins; tests that need a network or load are left out. They are judged in the order of the drawing. A test that fails has to fail twice and to pass without the mutant. Equivalent are those whose instructions are the same, " +
 		"and those of `" + equivalents + "`, each with its reason.\n\n")
 	fmt.Fprintf(&b, "*%s, commit %s, `lab/run mutants %s`. %d more did not compile.%s*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		j.commit, strings.Join(j.args, " "), j.refused, j.earlier())

@@ -159,3 +159,18 @@ func TestWrongType(t *testing.T) {
 		t.Errorf("an enumeration's 4 is not read as a number: %v", err)
 	}
 }
+
+// A duration may be left to the algorithm; another is within its bounds.
+func TestDurationOr(t *testing.T) {
+	params := []Param{{Key: "tau", Type: String, Default: "auto"}}
+	for text, want := range map[string]time.Duration{"auto": 7 * time.Second, "1s": time.Second, "1m": time.Minute, "999ms": 0, "61s": 0, "x": 0, "-5s": 0} {
+		v, err := NewValues("a", params, map[string]string{"tau": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := v.DurationOr("tau", 7*time.Second, time.Second, time.Minute)
+		if got != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), "durations from 1s to 1m0s") {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}

@@ -515,3 +515,21 @@ func TestPickRefusesDamage(t *testing.T) {
 		}
 	}
 }
+
+// Of a distribution those steps are sent at which it rises, and those right before; of an empty one none.
+func TestStepsOfADistribution(t *testing.T) {
+	buckets := func(cumulative ...float64) (list []report.Bucket) {
+		for i, c := range cumulative {
+			list = append(list, report.Bucket{Upper: float64(i + 1), Cumulative: c})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		of   []report.Bucket
+		want []Step
+	}{{nil, []Step{}}, {buckets(0, 0), []Step{}}, {buckets(0, 0, 2, 2, 2, 4, 4), []Step{{2, 0}, {3, .5}, {5, .5}, {6, 1}}}, {buckets(3), []Step{{1, 1}}}, {buckets(1, 1), []Step{{1, 1}}}} {
+		if got := steps(c.of); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.of, got, c.want)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package carpe
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -364,5 +366,37 @@ func TestResume(t *testing.T) {
 		m := slices.Clone(saved[:1+rng.IntN(len(saved))])
 		m[rng.IntN(len(m))] = byte(rng.Uint32())
 		_ = newNetwork(t, small).Restore(m)
+	}
+}
+
+// Saved state has no weights that are none, wherever it is damaged.
+func TestRestoredWeightsAreNumbers(t *testing.T) {
+	n := newNetwork(t, small)
+	n.send("host", 1000*second, func(w *writer) { w.report(n.flowOf(1, false), 100, 4) })
+	saved, err := n.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for at := range len(saved) - 7 {
+		for _, x := range []float64{math.NaN(), -1} {
+			m := slices.Clone(saved)
+			binary.LittleEndian.PutUint64(m[at:], math.Float64bits(x))
+			other := newNetwork(t, small)
+			if other.Restore(m) != nil {
+				continue
+			}
+			taken++
+			for _, a := range other.ledger.flows {
+				for _, s := range a.steps {
+					if !(s.weight >= 0) || !(s.variance >= 0) {
+						t.Errorf("from byte %d of %d on: weight %g, variance %g", at, len(saved), s.weight, s.variance)
+					}
+				}
+			}
+		}
+	}
+	if other := newNetwork(t, small); other.Restore(saved) != nil || len(other.ledger.flows) != 1 {
+		t.Errorf("%d flows of the sound state; %d damaged ones are taken", len(other.ledger.flows), taken)
 	}
 }

@@ -359,3 +359,22 @@ func TestHeadlineNamesThePlace(t *testing.T) {
 		}
 	}
 }
+
+// A host is named as what it is to the finding.
+func TestHeadlineOfAHost(t *testing.T) {
+	host, network := Subject{Type: Host, Name: "10.1.1.1"}, Subject{Type: Prefix, Name: "10.1.0.0/16"}
+	for want, f := range map[string]Finding{"Slow server 10.1.1.1": {Kind: SlowServer, Subject: host}, "One host fills the queue: 10.1.1.1": {Kind: UnfairUser, Subject: host}} {
+		if got := f.Headline(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, kind := range []Kind{Scan, SlowNetwork, SlowServer, UnfairUser} {
+			other := Finding{Kind: kind, Subject: network}
+			if kind == Scan {
+				other.Subject = host
+			}
+			if other.Headline() == want || strings.HasPrefix(other.Headline(), "One host fills") {
+				t.Errorf("%s at %s is %q", kind, other.Subject.Name, other.Headline())
+			}
+		}
+	}
+}

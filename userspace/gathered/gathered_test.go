@@ -137,3 +137,14 @@ func TestForget(t *testing.T) {
 		t.Error("it does not wait for other hosts again")
 	}
 }
+
+// So many hosts are known at most; those that are known still report.
+func TestHostsAreBounded(t *testing.T) {
+	g := New()
+	for n := range mostHosts + 3 {
+		g.Put(fmt.Sprint(n), nil, nil, start)
+	}
+	if g.Put("0", nil, []string{"10.2.3.0/24"}, start); len(g.hosts) != mostHosts || g.hosts[fmt.Sprint(mostHosts)] != nil || len(g.hosts["0"].subjects) != 1 {
+		t.Errorf("%d hosts", len(g.hosts))
+	}
+}

@@ -3,7 +3,9 @@ package names
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -76,6 +78,20 @@ func encode(b *bytes.Buffer, v any) {
 		for _, k := range keys {
 			encode(b, k)
 			encode(b, v[k])
+		}
+	}
+}
+
+// A network has what a database knows of all of it, and an address outside of the database nothing.
+func TestDatabaseOfNetworks(t *testing.T) {
+	n, err := New(Options{Files: []string{systems(t, filepath.Join(t.TempDir(), "as.mmdb"), "Example")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	for text, want := range map[string]uint32{"192.0.2.0/24": 64500, "192.0.2.128/25": 64500, "192.0.2.7/32": 64500, "192.0.0.0/16": 0, "192.0.2.0/23": 0, "192.0.3.0/24": 0, "198.51.100.0/24": 0, "198.51.100.1/32": 0} {
+		if got := n.prefix(netip.MustParsePrefix(text)); got.AS != want || (got.Country == "DE") != (want > 0) {
+			t.Errorf("%s: %+v, want AS %d", text, got, want)
 		}
 	}
 }

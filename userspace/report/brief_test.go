@@ -139,3 +139,16 @@ func TestBriefScreen(t *testing.T) {
 		}
 	}
 }
+
+// The share of the packets that an algorithm looked at is of segments where it counts those, and is not stated if it is all.
+func TestTaken(t *testing.T) {
+	for _, c := range []struct {
+		p    Packets
+		want string
+	}{{Packets{Seen: 100, Used: 50}, " (50.0 % of the packets)"}, {Packets{Seen: 100, Used: 100}, ""}, {Packets{Seen: 100, Used: 99}, " (99.0 % of the packets)"}, {Packets{}, ""}, {Packets{Seen: 10, Segments: 100, Used: 50, UsedSegments: true}, " (50.0 % of the packets)"},
+		{Packets{Seen: 100, Used: 50, UsedSegments: true}, " (50.0 % of the packets)"}, {Packets{Seen: 10, Segments: 100, Used: 5}, " (50.0 % of the packets)"}} {
+		if got := taken(c.p); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.p, got, c.want)
+		}
+	}
+}

@@ -58,7 +58,8 @@ func TestPlainLines(t *testing.T) {
 
 // At the end of a run its latest windows and the findings that still hold are written, each once, in the order in which they began.
 func TestSinkRemembersTheLatest(t *testing.T) {
-	s := NewSink(SinkOptions{Out: io.Discard, Notices: io.Discard, Style: func() report.Style { return report.Style{} }})
+	var notices bytes.Buffer
+	s := NewSink(SinkOptions{Out: io.Discard, Notices: &notices, Style: func() report.Style { return report.Style{} }})
 	for _, f := range []report.Finding{{Key: "a", Text: "1"}, {Key: "b", Text: "2"}, {Key: "c", Text: "3"}, {Key: "a", Text: "4"}, {Key: "b", Ended: true}, {Key: "d", Ended: true}} {
 		if err := s.Finding(f); err != nil {
 			t.Fatal(err)
@@ -75,11 +76,15 @@ func TestSinkRemembersTheLatest(t *testing.T) {
 	if len(s.order) != 2 || s.latest[s.order[0]].Window.Number != 2 || s.latest[s.order[1]].Window.Number != 1 {
 		t.Errorf("%q, %+v", s.order, s.latest)
 	}
+	if s.Notice("before the screen"); !strings.Contains(notices.String(), "before the screen") || len(s.notices) > 0 {
+		t.Errorf("written: %q, stored: %q", &notices, s.notices)
+	}
+	notices.Reset()
 	s.cancel = func() {}
 	for n := range mostNotices + 3 {
 		s.Notice(strings.Repeat("n", n))
 	}
-	if len(s.notices) != mostNotices || len(s.notices[0]) != 3 || len(s.waiting) != cap(s.waiting) {
+	if len(s.notices) != mostNotices || len(s.notices[0]) != 3 || len(s.waiting) != cap(s.waiting) || notices.Len() > 0 {
 		t.Errorf("%d notices, %d wait for the screen", len(s.notices), len(s.waiting))
 	}
 }

@@ -427,3 +427,21 @@ func TestShares(t *testing.T) {
 		}
 	}
 }
+
+// Conditions of a slice are all combinations of its fields; more than a million are none.
+func TestConditionsAreBounded(t *testing.T) {
+	numbers := func(n int) (list []uint64) {
+		for i := range n {
+			list = append(list, uint64(i))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		m    Match
+		want int
+	}{{Match{}, 1}, {Match{VLANs: numbers(3)}, 3}, {Match{VLANs: numbers(3), Marks: numbers(5)}, 15}, {Match{Interfaces: []string{"a", "b"}, Marks: numbers(5)}, 10}, {Match{VLANs: numbers(1024), Marks: numbers(1025)}, 0}, {Match{Marks: numbers(mostConditions + 1)}, 0}} {
+		if got := len(conditions(&c.m)); got != c.want {
+			t.Errorf("%d interfaces, %d VLANs, %d marks: %d conditions, want %d", len(c.m.Interfaces), len(c.m.VLANs), len(c.m.Marks), got, c.want)
+		}
+	}
+}

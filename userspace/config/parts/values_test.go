@@ -1,11 +1,13 @@
 package parts
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 )
@@ -82,5 +84,34 @@ func TestCheckServers(t *testing.T) {
 		if c.want == "" != (len(p.Problems) == 0) || c.want != "" && !strings.Contains(p.Problems[0].Text, c.want) {
 			t.Errorf("%s with keys %v: %+v, want %q", c.server, c.keys, p.Problems, c.want)
 		}
+	}
+}
+
+func init() {
+	algo.Register(&algo.Descriptor{Name: "test-parts", Summary: "what it is", Params: []algo.Param{{Key: "n", Type: algo.Int, Default: "3", Help: "how many"}, {Key: "kind", Type: algo.Enum, Choices: []string{"a", "b"}, Default: "a", Help: "which"}}})
+}
+
+// The schema has each algorithm with what it is, and its parameters with what they are and may be.
+func TestAlgorithmsSchema(t *testing.T) {
+	text, err := AlgorithmsSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct {
+		ID         string `json:"$id"`
+		Properties map[string]struct {
+			Description string
+			Properties  map[string]map[string]any
+		}
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	one := s.Properties["test-parts"]
+	if n, kind := one.Properties["n"], one.Properties["kind"]; s.ID != AlgorithmsFile || one.Description != "what it is" || n["description"] != "how many" || n["default"] != "3" || n["type"] == nil || kind["type"] != nil || len(kind["enum"].([]any)) != 2 {
+		t.Errorf("%s", text)
+	}
+	if got := (Algorithms{}).Schema(); got["$ref"] != AlgorithmsFile || Bundled()["algorithms"] == nil {
+		t.Errorf("%v", got)
 	}
 }

@@ -133,3 +133,25 @@ func TestRowUnit(t *testing.T) {
 		t.Errorf("sum of weights is %+.3f %% off", 100*off)
 	}
 }
+
+// A part lies between the edges of its bin; the last one, which has no upper edge, reaches beyond its mean.
+func TestParts(t *testing.T) {
+	f := Factor{Slots: 1024}
+	last := 0
+	for bin := range 10_000 {
+		low, high := survivalEdges(bin)
+		if math.IsInf(high, 1) {
+			last = bin
+			break
+		}
+		if p := f.part(bin, 3, (low+high)/2); p.n != 3 || p.low > p.mean || p.mean > p.high || p.high <= p.low {
+			t.Fatalf("bin %d: %+v", bin, p)
+		}
+	}
+	low, _ := survivalEdges(last)
+	for _, beyond := range []float64{1, 1.5, 4} {
+		if p := f.part(last, 3, low*beyond); p.high < p.low+1 || p.high < p.mean || p.low > p.mean {
+			t.Errorf("the last bin, at %g times its edge: %+v", beyond, p)
+		}
+	}
+}

@@ -74,3 +74,13 @@ func TestNothingWasAsked(t *testing.T) {
 		}
 	}
 }
+
+// A group is a host or a network if it is an address or a prefix, and else nobody.
+func TestSubjectsOfGroups(t *testing.T) {
+	for group, want := range map[string]finding.Subject{"10.2.0.0/16": {Type: finding.Prefix, Name: "10.2.0.0/16"}, " 192.0.2.1/32": {Type: finding.Host, Name: "192.0.2.1"}, "192.0.2.1": {Type: finding.Host, Name: "192.0.2.1"}, "2001:db8::1": {Type: finding.Host, Name: "2001:db8::1"},
+		"2001:db8::/32": {Type: finding.Prefix, Name: "2001:db8::/32"}, "others": {}, "443": {}, "": {}} {
+		if got, ok := subjectOf(group); ok != (want.Name != "") || ok && got != want {
+			t.Errorf("%q: %+v, %v", group, got, ok)
+		}
+	}
+}

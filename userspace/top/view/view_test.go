@@ -136,3 +136,19 @@ func TestCanvas(t *testing.T) {
 		t.Error("padding and widths")
 	}
 }
+
+// The column has the delay's title if all rows have the same; rows without one do not matter.
+func TestDelayTitle(t *testing.T) {
+	for _, c := range []struct {
+		titles []string
+		want   string
+	}{{nil, "delay"}, {[]string{"", ""}, "delay"}, {[]string{"", "a"}, "a"}, {[]string{"a", "", "a"}, "a"}, {[]string{"a", "b"}, "delay"}, {[]string{"a", "", "b"}, "delay"}} {
+		var rows []*model.Row
+		for _, title := range c.titles {
+			rows = append(rows, &model.Row{Delay: title})
+		}
+		if got := delayTitle(rows, 40, "~"); got != c.want {
+			t.Errorf("%q: %q", c.titles, got)
+		}
+	}
+}
