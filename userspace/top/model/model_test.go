@@ -100,7 +100,7 @@ func TestOrderAndFilter(t *testing.T) {
 			t.Errorf("%q: %s, want %s", filter, got, want)
 		}
 	}
-	m.Interface = "eth0"
+	m.Place().Filter, m.Interface = "", "eth0"
 	if got := strings.Join(keys(m), ""); got != "ca" || len(m.Findings()) != 1 || m.Findings()[0].ID != "2" {
 		t.Errorf("%s and %d findings on eth0", got, len(m.Findings()))
 	}
