@@ -96,10 +96,10 @@ func TestFailureIsNamedAndRemoved(t *testing.T) {
 	}
 	for want, f := range map[string]func(testing.TB){
 		`attach fridges to xdpmon-a0: unknown algorithm "fridges": there are ahab,`: func(tb testing.TB) { Attach(tb, network.A, "fridges", Options{}) },
-		"set fridge.match=sin: ":                  set("match", "sin"),
-		"mtch: no such parameter: fridge has ":    set("mtch", "syn"),
-		"an assertion failed":                     func(tb testing.TB) { open(tb); tb.Fatalf("an assertion failed") },
-		"panic: runtime error: index out of rang": func(tb testing.TB) { a := open(tb); _ = a.End()[1] },
+		"set fridge.match=syn: choose one of tcp-handshake, ":                       set("match", "syn"),
+		"mtch: no such parameter: fridge has ":                                      set("mtch", "syn"),
+		"an assertion failed":                                                       func(tb testing.TB) { open(tb); tb.Fatalf("an assertion failed") },
+		"panic: runtime error: index out of rang":                                   func(tb testing.TB) { a := open(tb); _ = a.End()[1] },
 	} {
 		s := try(t, f)
 		if !s.failed || !strings.Contains(s.text, want) {
