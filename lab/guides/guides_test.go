@@ -37,7 +37,22 @@ type block struct {
 var (
 	fenced = regexp.MustCompile("(?s)```sh\n(.*?)```\n((?:<!-- prints: [^\n]* -->\n)*)")
 	prints = regexp.MustCompile(`<!-- prints: ([^\n]*) -->`)
+	files  = regexp.MustCompile("(?s)<!-- file: ([^\n]*) -->\n```[a-z]*\n(.*?)```\n")
 )
+
+// written are the files that a page has, by their paths; they are in the folder where its commands run.
+func written(t *testing.T, page string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, m := range files.FindAllStringSubmatch(string(text), -1) {
+		all[m[1]] = m[2]
+	}
+	return all
+}
 
 func blocks(t *testing.T, page string) (list []block) {
 	t.Helper()
@@ -72,6 +87,13 @@ func TestGuides(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			dir := t.TempDir()
 			captures(t, dir)
+			for name, text := range written(t, page) {
+				path := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				save(t, path, text)
+			}
 			for _, b := range list {
 				out := run(t, network, dir, bin, b.commands)
 				for _, want := range b.prints {
@@ -114,7 +136,8 @@ func run(t *testing.T, network *netns.Topology, dir, bin, commands string) strin
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	var out bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8",
+		"XDPMON="+testutil.Root(t), "GOPROXY=off", "GOSUMDB=off") // a module outside of this one uses the checkout; no network is here
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := network.A.Start(cmd)
 	if err == nil {

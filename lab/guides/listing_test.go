@@ -15,9 +15,11 @@ var notRun = map[string]string{
 	"kubernetes.md helm": "there is no cluster here: lab/chart renders, lints and decodes the chart with each of these sets of values",
 }
 
+var fileFence = regexp.MustCompile("<!-- file: [^\n]* -->\n```([a-z]*)\n([^\n ]*)")
+
 var anyFence = regexp.MustCompile("(?m)^```([a-z]*)\n([^\n ]*)")
 
-// TestNothingIsLeftOut: what stands in a block of a guide is a command that TestGuides runs and whose output is compared, a query that lab/metrics asks, or on the list above; and each page that
+// TestNothingIsLeftOut: what stands in a block of a guide is a command that TestGuides runs and whose output is compared, a file that they find, a query that lab/metrics asks, or on the list above; and each page that
 // docs/guides/README.md lists has one of these.
 func TestNothingIsLeftOut(t *testing.T) {
 	root := testutil.Root(t)
@@ -39,7 +41,10 @@ func TestNothingIsLeftOut(t *testing.T) {
 		if name != "README.md" && !strings.Contains(string(list), "("+name+")") {
 			t.Errorf("docs/guides/README.md does not list %s", name)
 		}
-		run := 0
+		run, isFile := 0, map[string]bool{}
+		for _, m := range fileFence.FindAllStringSubmatch(string(text), -1) {
+			isFile[m[1]+" "+m[2]] = true
+		}
 		for n, fence := range anyFence.FindAllStringSubmatch(string(text), -1) {
 			if n%2 == 1 {
 				continue // the end of a block
@@ -47,6 +52,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 			switch reason := notRun[name+" "+fence[2]]; {
 			case fence[1] == "sh":
 				run++
+			case isFile[fence[1]+" "+fence[2]]:
 			case fence[1] == "promql":
 			case reason == "":
 				t.Errorf("%s: nothing runs the block that begins with %q", name, fence[2])

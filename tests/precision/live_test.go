@@ -8,12 +8,11 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/tests/attachtest"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	prec "github.com/xdpmon/xdpmon/userspace/precision"
@@ -32,26 +31,9 @@ func TestLiveCores(t *testing.T) {
 		t.Skip("one core merges nothing")
 	}
 	sizes := []int{6000, 3000, 1500}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	var last report.Line
-	cfg := session.LiveConfig{Config: session.Config{Algorithms: []session.Selected{chosen(t, map[string]string{"initial": "10", "family": "4"})},
-		Window: time.Minute, Notice: t.Logf}, Interfaces: []string{hosts.B.Interface}, Hook: "tc", Direction: "ingress"}
-	cfg.Emit = func(l report.Line) error {
-		last = l
-		return nil
-	}
-	var sending sync.WaitGroup
-	cfg.Started = func([]*attach.Attachment) {
-		sending.Go(func() {
-			defer cancel()
-			spread(ctx, t, hosts, sizes)
-		})
-	}
-	if err := hosts.B.Run(func() error { return session.Live(ctx, cfg) }); err != nil {
-		t.Fatal(err)
-	}
-	sending.Wait()
+	attached := attachtest.Attach(t, hosts.B, prec.Name, attachtest.Options{Set: map[string]string{"initial": "10", "family": "4"}, Hook: "tc", Direction: "ingress"})
+	spread(t.Context(), t, hosts, sizes)
+	last := attached.End()[0].Line
 	checkCores(t, last, sizes)
 }
 
