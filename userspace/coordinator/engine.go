@@ -350,7 +350,7 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 	if s.Window.Stretched { // the agent was restarted or its machine was busy: what it counted meanwhile is in no other window
 		longest = max(longest, int64(forgotten))
 	}
-	if end-start > longest || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
+	if end-start > longest || start > now.UnixNano()+length || end > now.UnixNano()+5*length/2 || end < now.Add(-forgotten).UnixNano() {
 		e.refuse(a, untimely, fmt.Errorf("a window from %s to %s", report.UTC(start), report.UTC(end)))
 		return
 	}

@@ -761,7 +761,7 @@ func TestSavedStateIsUsedWhereItAdds(t *testing.T) {
 	}
 }
 
-// What a window may be, to the nanosecond: one and a half times as long, an hour where it is stretched, not after the next one, not an hour old, off by a hundredth, and not overlapping what the host has
+// What a window may be, to the nanosecond: one and a half times as long, an hour where it is stretched, not after the next one nor reaching further, not an hour old, off by a hundredth, and not overlapping what the host has
 // sent before.
 func TestWindowEdges(t *testing.T) {
 	const at = 5000 * second
@@ -769,7 +769,7 @@ func TestWindowEdges(t *testing.T) {
 		start, end      int64 // from the middle of a measurement at 5000 s
 		refused, skewed int
 	}{
-		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0}, "stretched": {-3599 * second, second, 0, 1}, "stretched too far": {-3599*second - 1, second, 1, 0},
+		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0}, "stretched": {-3599 * second, second, 0, 1}, "stretched too far": {-3599*second - 1, second, 1, 0}, "stretched ahead": {0, 5 * second / 2, 0, 1}, "stretched too far ahead": {0, 5*second/2 + 1, 1, 0},
 		"next": {second, 2 * second, 0, 0}, "after it": {second + 1, 2 * second, 1, 0}, "old": {-3601 * second, -3600 * second, 0, 0}, "too old": {-3601 * second, -3600*second - 1, 1, 0},
 		"off": {second / 100, second, 0, 0}, "too far off": {second/100 + 1, second, 0, 1}, "early": {-second / 100, second, 0, 0}, "too early": {-second/100 - 1, second, 0, 1},
 		"short": {0, 99 * second / 100, 0, 0}, "too short": {0, 99*second/100 - 1, 0, 1}, "late": {0, 101 * second / 100, 0, 0}, "too late": {0, 101*second/100 + 1, 0, 1},
