@@ -22,11 +22,11 @@ func TestUnknown(t *testing.T) {
 
 // A document keeps the sections that are not run again, and begins with the bars of all.
 func TestDocument(t *testing.T) {
-	says := "first"
+	version := "first"
 	section := func(name string) Section {
 		return Section{Name: name, Title: "About " + name, Run: func(_ context.Context, p *Page) error {
-			p.Text("%s says %s", name, says)
-			p.Bar("bar of "+name, "1 or less", "0.5", says == "first")
+			p.Text("%s says %s", name, version)
+			p.Bar("bar of "+name, "1 or less", "0.5", version == "first")
 			p.Unjudged("another of "+name, "3 or less", "nobody came")
 			return nil
 		}}
@@ -36,7 +36,7 @@ func TestDocument(t *testing.T) {
 	if err := o.study(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	says = "second"
+	version = "second"
 	o.Only = []string{"toy.two"}
 	if err := o.study(t.Context(), s); err != nil {
 		t.Fatal(err)

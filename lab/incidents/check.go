@@ -85,7 +85,7 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	if err != nil {
 		return err
 	}
-	said, err := cmd.StderrPipe()
+	printed, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	var reading sync.WaitGroup
 	var failed error
 	reading.Go(func() { failed = a.read(out) })
-	reading.Go(func() { a.listen(said) })
+	reading.Go(func() { a.listen(printed) })
 	reading.Wait()
 	err = cmd.Wait()
 	var exit *exec.ExitError

@@ -59,7 +59,7 @@ func (r *tally) again(ctx context.Context, in incident, seed uint64, t timing) e
 		return err
 	}
 	r.runs++
-	r.said = p.staged.expects()
+	r.printed = p.staged.expects()
 	if m.Absent != "" || time.Duration(m.Late) > *punctual {
 		r.absent++
 		log.Printf("not judged: %s, seed %d: emulators late by %v; %s", in.name, seed, time.Duration(m.Late).Round(time.Millisecond), m.Absent)

@@ -151,7 +151,7 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 		return err
 	}
 	r.runs++
-	r.said = p.staged.expects()
+	r.printed = p.staged.expects()
 	err = p.prove(ctx)
 	if err := p.keep(err); err != nil {
 		return err

@@ -125,14 +125,14 @@ const snap = "200"
 // record captures what passes the interface, in a process of its own, until end is called.
 func record(at *netns.Namespace, path string) (end func() error, err error) {
 	cmd := exec.Command("dumpcap", "-q", "-P", "-i", stage.Out, "-s", snap, "-B", "32", "-a", "duration:600", "-w", path) // 600 s: it does not outlive a harness that is killed
-	said, err := cmd.StderrPipe()
+	printed, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
 	if err := at.Start(cmd); err != nil {
 		return nil, fmt.Errorf("start dumpcap: %w", err)
 	}
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(printed)
 	var text strings.Builder
 	for lines.Scan() {
 		text.WriteString(lines.Text() + "\n")

@@ -24,7 +24,7 @@ type tally struct {
 	captures, capExpected, capFound int
 	capWrong, capQuiet              int
 	what                            []string // kinds that were found and should not have been
-	said                            string   // what the incident expects
+	printed                         string   // what the incident expects
 }
 
 func (t *tally) live(j judged) {
@@ -59,8 +59,8 @@ func (t *tally) name(j judged) {
 }
 
 func (t *tally) add(u tally) {
-	if u.said != "" {
-		t.said = u.said
+	if u.printed != "" {
+		t.printed = u.printed
 	}
 	for _, text := range u.what {
 		if !slices.Contains(t.what, text) {
@@ -78,7 +78,7 @@ var columns = []string{"incident", "expected", "runs", "found within two windows
 func (t *tally) row(name string) []string {
 	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
 	judgedRuns := t.runs - t.absent
-	return []string{name, t.said, fmt.Sprint(judgedRuns), of(t.inTime, t.expected), of(t.found, t.expected), of(t.quiet, judgedRuns), fmt.Sprint(t.shown), strings.Join(t.what, ", "),
+	return []string{name, t.printed, fmt.Sprint(judgedRuns), of(t.inTime, t.expected), of(t.found, t.expected), of(t.quiet, judgedRuns), fmt.Sprint(t.shown), strings.Join(t.what, ", "),
 		of(t.capFound, t.capExpected), of(t.capQuiet, t.captures)}
 }
 
@@ -104,7 +104,7 @@ func write(path, command string, c *campaign) error {
 		table.Add(r.row(c.list[n].name)...)
 		all.add(r)
 	}
-	all.said, all.what = "", nil
+	all.printed, all.what = "", nil
 	table.Add(all.row("together")...)
 	text := fmt.Sprintf(introduction, *seeds, c.timing.calm, c.timing.lasting, c.timing.window) + table.String()
 	text += fmt.Sprintf("\nTwo incidents at once that are listed in another order than that of harm: %d. Exit codes that do not state whether something was found: %d. Runs in which the incident was not in the traffic, and that are not judged: %d.\n",

@@ -104,8 +104,8 @@ var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\S+)s\)`)
 func (b *baseline) run(ctx context.Context, t *tree, pkg string) suite {
 	s := suite{Took: map[string]time.Duration{}, Reach: map[string]bool{}}
 	binary, profile := filepath.Join(t.dir, "..", "cover.test"), filepath.Join(t.dir, "..", "cover.out")
-	if said, err := t.build(ctx, pkg, binary, "-cover", "-covermode=set", "-coverpkg=./userspace/..."); err != nil {
-		s.Fails = said
+	if output, err := t.build(ctx, pkg, binary, "-cover", "-covermode=set", "-coverpkg=./userspace/..."); err != nil {
+		s.Fails = output
 		return s
 	}
 	out, late, err := t.runTests(ctx, "", binary, pkg, patience, "-test.coverprofile", profile, "-test.skip", b.skip.String())

@@ -100,7 +100,7 @@ func sources(dir string, patterns ...string) (list []string) {
 
 // compile makes those of a mutant's programs that a package's tests load, in a folder, and returns whether any of them has other
 // instructions or data than without it. done are the objects that are there already.
-func (t *tree) compile(ctx context.Context, s drawn, pkg, to string, done map[string]bool) (changed bool, said string, err error) {
+func (t *tree) compile(ctx context.Context, s drawn, pkg, to string, done map[string]bool) (changed bool, output string, err error) {
 	t.c.Lock()
 	defer t.c.Unlock()
 	path := filepath.Join(t.dir, s.File)

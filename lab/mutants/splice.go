@@ -72,8 +72,8 @@ func (t *tree) spliceFile(file string, list []drawn, members []int) error {
 var copied = regexp.MustCompile(`^func .*_mutant(\d+)[\[(]`)
 
 // culprits are the mutants that the compiler complains of.
-func (t *tree) culprits(said []byte) (bad []int, err error) {
-	for _, m := range regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`).FindAllSubmatch(said, -1) {
+func (t *tree) culprits(output []byte) (bad []int, err error) {
+	for _, m := range regexp.MustCompile(`(?m)^(\S+\.go):(\d+):`).FindAllSubmatch(output, -1) {
 		text, err := os.ReadFile(filepath.Join(t.dir, string(m[1])))
 		if err != nil {
 			return nil, err

@@ -22,15 +22,15 @@ func TestTableKeepsWhatWasWrittenByHand(t *testing.T) {
 		}
 		return string(text)
 	}
-	const said = "All were read.\n"
-	if err := os.WriteFile(path, []byte(strings.Replace(read(), handMark, handMark+said, 1)), 0o600); err != nil {
+	const output = "All were read.\n"
+	if err := os.WriteFile(path, []byte(strings.Replace(read(), handMark, handMark+output, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	once := read()
 	if err := j.write(); err != nil {
 		t.Fatal(err)
 	}
-	if text := read(); !strings.Contains(text, handMark+said+handEnd) || len(text) != len(once) {
+	if text := read(); !strings.Contains(text, handMark+output+handEnd) || len(text) != len(once) {
 		t.Errorf("a second table:\n%s", text)
 	}
 }

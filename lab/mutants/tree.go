@@ -163,7 +163,7 @@ func (t *tree) judges(skip *regexp.Regexp) []string {
 func short(pkg string) string { return strings.TrimPrefix(pkg, module+"/") }
 
 // build compiles a package's tests to a file; what the compiler prints otherwise.
-func (t *tree) build(ctx context.Context, pkg, to string, args ...string) (said string, err error) {
+func (t *tree) build(ctx context.Context, pkg, to string, args ...string) (output string, err error) {
 	args = append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", to}, args...)
 	out, err := t.command(ctx, "go", append(args, "./"+pkg)...).CombinedOutput()
 	if err != nil {

@@ -55,8 +55,8 @@ func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
 			b.binaries[pkg] = path
 			return path, nil
 		}
-		if said, err := b.build(ctx, pkg, path); err != nil {
-			return "", fmt.Errorf("build the tests of %s: %s: %w", pkg, said, err)
+		if output, err := b.build(ctx, pkg, path); err != nil {
+			return "", fmt.Errorf("build the tests of %s: %s: %w", pkg, output, err)
 		}
 		b.binaries[pkg] = path
 	}
@@ -115,12 +115,12 @@ func (b *bench) tryC(ctx context.Context, tr *trial, hints []string) error {
 		rounds = append([]round{{pkg: "tests/guards"}}, rounds...)
 	}
 	for _, r := range rounds {
-		differs, said, err := b.compile(ctx, tr.drawn, r.pkg, dir, done)
+		differs, output, err := b.compile(ctx, tr.drawn, r.pkg, dir, done)
 		if err != nil {
 			return err
 		}
-		if said != "" {
-			tr.Verdict, tr.By = refused, said
+		if output != "" {
+			tr.Verdict, tr.By = refused, output
 			return nil
 		}
 		if !differs {

@@ -140,12 +140,12 @@ func (j *journey) installed() {
 		config := "/etc/" + program + "/" + configOf(program)
 		j.expect("stat -c '%U:%G %a' "+config, program+":"+program+" 600")
 		j.expect("stat -c '%U:%G %a' /etc/"+program, program+":"+program+" 700")
-		j.see("install "+program, fmt.Sprintf("%.1f s; started nothing; %s is the user %s's, 0600; it prints: %s", time.Since(began).Seconds(), config, program, said(note, program)))
+		j.see("install "+program, fmt.Sprintf("%.1f s; started nothing; %s is the user %s's, 0600; it prints: %s", time.Since(began).Seconds(), config, program, printedBy(note, program)))
 	}
 }
 
-// said are the lines of a packager's answer that are the package's own.
-func said(text, program string) string {
+// printedBy are the lines of a packager's answer that are the package's own.
+func printedBy(text, program string) string {
 	var own []string
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, program+": ") {

@@ -118,13 +118,13 @@ func start(host *netns.Namespace, dir string) (*measured, error) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, configuration, dir), 0o600); err != nil {
 		return nil, err
 	}
-	said, err := os.Create(filepath.Join(dir, "log"))
+	printed, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	defer said.Close()
+	defer printed.Close()
 	a := &measured{dir: dir, cmd: exec.Command(*program, "agent", "--config", path), began: time.Now()}
-	a.cmd.Stdout, a.cmd.Stderr = said, said
+	a.cmd.Stdout, a.cmd.Stderr = printed, printed
 	if err := host.Start(a.cmd); err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func TestRequired(t *testing.T) {
 	for _, c := range []struct {
 		interfaces []InterfaceHealth
 		status     string
-		says       []string
+		message    []string
 	}{
 		{[]InterfaceHealth{{Name: "eth1", Attached: true}, {Name: "bond0", Attached: true}}, good, nil},
 		{[]InterfaceHealth{{Name: "eth1", Attached: true}, {Name: "eth0"}}, failing, []string{"uplink: required interface bond0 is not attached: no interface that the rule matches has this name"}},
@@ -170,7 +170,7 @@ func TestRequired(t *testing.T) {
 			[]string{"uplink: required interface eth* is not attached: refused", "uplink: required interface bond0 is not attached: it is being attached"}},
 	} {
 		h := Health{Status: good, Instances: []InstanceHealth{{Name: "other", Instance: "other", Interfaces: []InterfaceHealth{{Name: "bond0", Attached: true}}}, {Name: "uplink", Instance: "uplink", Interfaces: c.interfaces}}}
-		if h.required(rules); h.Status != c.status || !slices.Equal(h.Reasons, c.says) {
+		if h.required(rules); h.Status != c.status || !slices.Equal(h.Reasons, c.message) {
 			t.Errorf("%v: %s, %q", c.interfaces, h.Status, h.Reasons)
 		}
 	}

@@ -32,12 +32,12 @@ import (
 
 // runs is an agent whose rules no interface fits: it loads nothing.
 type runs struct {
-	dir   string
-	told  chan string
-	gave  atomic.Int32 // how often privileges were given up
-	again chan os.Signal
-	end   context.CancelFunc
-	done  chan error
+	dir      string
+	notified chan string
+	gave     atomic.Int32 // how often privileges were given up
+	again    chan os.Signal
+	end      context.CancelFunc
+	done     chan error
 }
 
 func (r *runs) configure(t *testing.T, more string) {
@@ -50,13 +50,13 @@ func (r *runs) configure(t *testing.T, more string) {
 
 func begin(t *testing.T) *runs {
 	t.Helper()
-	r := &runs{dir: t.TempDir(), told: make(chan string, 100), again: make(chan os.Signal), done: make(chan error, 1)}
+	r := &runs{dir: t.TempDir(), notified: make(chan string, 100), again: make(chan os.Signal), done: make(chan error, 1)}
 	r.configure(t, "")
 	var ctx context.Context
 	ctx, r.end = context.WithCancel(t.Context())
 	go func() {
 		r.done <- Run(ctx, Options{Path: r.dir + "/agent.yaml", Log: func(settings.Log) slog.Handler { return slog.DiscardHandler }, Reload: r.again,
-			Notify: func(state string) { r.told <- state }, Settle: func() ([]string, error) { r.gave.Add(1); return nil, errors.New("kept all") }, Version: "7.8"})
+			Notify: func(state string) { r.notified <- state }, Settle: func() ([]string, error) { r.gave.Add(1); return nil, errors.New("kept all") }, Version: "7.8"})
 	}()
 	return r
 }
@@ -66,7 +66,7 @@ func (r *runs) wait(t *testing.T, prefix string) string {
 	t.Helper()
 	for {
 		select {
-		case state := <-r.told:
+		case state := <-r.notified:
 			if strings.HasPrefix(state, prefix) {
 				return state
 			}
@@ -108,8 +108,8 @@ func (r *runs) health(t *testing.T) (h Health) {
 // when it is stopped.
 func TestRun(t *testing.T) {
 	r := begin(t)
-	if said := r.wait(t, "READY=1"); !strings.Contains(said, "failing: 0 instances on 0 interfaces; nothing is attached") {
-		t.Errorf("%q", said)
+	if state := r.wait(t, "READY=1"); !strings.Contains(state, "failing: 0 instances on 0 interfaces; nothing is attached") {
+		t.Errorf("%q", state)
 	}
 	if n := r.gave.Load(); n != 1 {
 		t.Errorf("privileges were given up %d times", n)
@@ -317,8 +317,8 @@ func TestFollow(t *testing.T) {
 	fridge := []bus.Chosen{{Name: "fridge", Params: map[string]string{"fridges": "256@1"}}}
 	right := bus.Measurement{Name: "a", WindowNS: 1e9, Seed: 3, CRC: true, Decap: true, Algorithms: fridge}
 	for what, c := range map[string]struct {
-		change func(*bus.Measurement)
-		says   string
+		change  func(*bus.Measurement)
+		message string
 	}{
 		"right": {func(*bus.Measurement) {}, ""}, "another": {func(m *bus.Measurement) { m.Name = "b" }, "no measurement of this name"},
 		"shortest": {func(m *bus.Measurement) { m.WindowNS = 1e8 }, ""}, "too short": {func(m *bus.Measurement) { m.WindowNS = 1e8 - 1 }, "a window of"},
@@ -336,8 +336,8 @@ func TestFollow(t *testing.T) {
 		m := right
 		c.change(&m)
 		r, err := follow(config.Instance{Name: "a"}, &bus.Plan{Measurements: []bus.Measurement{m}})
-		if c.says != "" {
-			if err == nil || !strings.Contains(err.Error(), c.says) {
+		if c.message != "" {
+			if err == nil || !strings.Contains(err.Error(), c.message) {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue

@@ -47,7 +47,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, d)
 	}
 	if unknown := float64(l.Lost["unmatched"]); unknown > departures/2 && departures >= fewestDepartures {
-		seen.Unable = append(seen.Unable, "nobody knows when most packets on "+l.Place()+" came to the queue: its delays cannot be told (conquest.source)")
+		seen.Unable = append(seen.Unable, "most packets on "+l.Place()+" have no known arrival at the queue: no delays (set conquest.source)")
 	}
 	return seen
 }

@@ -112,7 +112,7 @@ func TestFindingsArrive(t *testing.T) {
 	s := newSite(t)
 	s.make(keys.Coordinator, "central")
 	var mu sync.Mutex
-	var told []finding.Finding
+	var emitted []finding.Finding
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		var one struct{ Finding finding.Finding }
@@ -121,7 +121,7 @@ func TestFindingsArrive(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, one.Finding)
+		emitted = append(emitted, one.Finding)
 	}))
 	defer receiver.Close()
 	s.more = fmt.Sprintf("alerts: {webhook: %s}\n", receiver.URL)
@@ -145,7 +145,7 @@ func TestFindingsArrive(t *testing.T) {
 	states := func() (list []string) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, f := range told {
+		for _, f := range emitted {
 			list = append(list, fmt.Sprintf("%s %s", f.State, f.Hosts))
 		}
 		return list

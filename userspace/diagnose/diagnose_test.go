@@ -67,7 +67,7 @@ func blamed(r finding.Reading, blames ...finding.Blame) finding.Reading {
 	return r
 }
 
-func said(r finding.Reading, evidence ...string) finding.Reading {
+func withEvidence(r finding.Reading, evidence ...string) finding.Reading {
 	r.Evidence = evidence
 	return r
 }
@@ -110,12 +110,12 @@ func TestDiagnose(t *testing.T) {
 			upTo(reading(finding.QueueDrops, queue, .0045, 0), .007)}, "loss-in-queue eth0, link-full eth0"},
 		"full and drops": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Source: "a", Part: .2}, finding.Blame{Flow: "b", Source: "b", Part: .2}),
 			reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0, link-full eth0"},
-		"scan": {[]finding.Reading{said(reading(finding.Scanning, host("10.1.1.1"), 200, 100), "beaucoup.alerts[host-scan]"), said(reading(finding.FloodedByMany, host("10.1.1.1"), 2000, 1000)),
+		"scan": {[]finding.Reading{withEvidence(reading(finding.Scanning, host("10.1.1.1"), 200, 100), "beaucoup.alerts[host-scan]"), withEvidence(reading(finding.FloodedByMany, host("10.1.1.1"), 2000, 1000)),
 			reading(finding.HandshakeRefused, eth0, .5, 1)}, "scan 10.1.1.1"},
 		"flood": {[]finding.Reading{reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000), reading(finding.HandshakeRefused, eth0, .1, 1),
 			reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "flood 10.2.2.2:443"},
 		"flood of many": {[]finding.Reading{reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000), reading(finding.FloodedByMany, host("10.2.2.2"), 5000, 1000),
-			said(reading(finding.Scanning, host("10.2.2.2"), 5000, 1000), "beaucoup.alerts[superspreader]")}, "flood-many-sources 10.2.2.2"},
+			withEvidence(reading(finding.Scanning, host("10.2.2.2"), 5000, 1000), "beaucoup.alerts[superspreader]")}, "flood-many-sources 10.2.2.2"},
 		"dead": {[]finding.Reading{reading(finding.HandshakeRefused, eth0, .5, 1), reading(finding.HandshakeVanished, prefix("10.2.3.0/24"), .1, 50), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 20),
 			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.0/24"},
 		"dead, and its SYNs are repeated": {[]finding.Reading{lasting(tried(reading(finding.HandshakeRefused, eth0, .43, 1), 200), 4), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 9.5),
@@ -199,14 +199,14 @@ func handshakes(n int, p50 float64) report.Line {
 // A finding starts in the second window of its incident, is reported once, continues, and ends.
 func TestEngine(t *testing.T) {
 	e := New()
-	var told []string
+	var emitted []string
 	for n := range 60 {
 		p50 := 20e6
 		if n >= 20 && n < 40 {
 			p50 = 90e6
 		}
 		for _, f := range e.Line(handshakes(n, p50)) {
-			told = append(told, string(f.State))
+			emitted = append(emitted, string(f.State))
 			switch f.State {
 			case finding.Begins:
 				if f.Numbers != "connections" || !strings.Contains(f.Next, "xdpmon history --algo fridge --instance connections --interface eth0") {
@@ -225,8 +225,8 @@ func TestEngine(t *testing.T) {
 			t.Errorf("window %d: %d are open", n, len(e.Open()))
 		}
 	}
-	if strings.Join(told, " ") != "begins ends" {
-		t.Errorf("got %v", told)
+	if strings.Join(emitted, " ") != "begins ends" {
+		t.Errorf("got %v", emitted)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestStallOfAnIncompleteRound(t *testing.T) {
 // A heavy network stays one finding where for some windows a part of it has most, and for others none.
 func TestHeavyNetworkIsOneFinding(t *testing.T) {
 	e := New()
-	var told []string
+	var emitted []string
 	wide, part := func(share float64) finding.Reading {
 		return reading(finding.PrefixShare, prefix("10.1.0.0/16"), share, .05)
 	}, func(share float64) finding.Reading {
@@ -307,10 +307,10 @@ func TestHeavyNetworkIsOneFinding(t *testing.T) {
 	}
 	for n, round := range [][]finding.Reading{{unsure(wide(.3)), part(.25)}, {wide(.3), part(.25)}, {wide(.4), part(.2)}, {wide(.4)}, {usual(wide(.05))}} {
 		for _, f := range e.settle(Diagnose(round)) {
-			told = append(told, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
+			emitted = append(emitted, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
 		}
 	}
-	if got := strings.Join(told, ", "); got != "0: begins heavy-network 10.1.208.0/20, 4: ends heavy-network 10.1.208.0/20" {
+	if got := strings.Join(emitted, ", "); got != "0: begins heavy-network 10.1.208.0/20, 4: ends heavy-network 10.1.208.0/20" {
 		t.Errorf("%s", got)
 	}
 }
@@ -326,7 +326,7 @@ func queued(n int, s finding.Symptom, share float64) finding.Reading {
 // A standing queue is one finding, by whichever measure it is seen, and while its user has a little less of it; what it drops meanwhile belongs to it.
 func TestQueueIsOneFinding(t *testing.T) {
 	e := New()
-	var told []string
+	var emitted []string
 	for n, round := range [][]finding.Reading{
 		{queued(0, finding.QueueWait, .7), reading(finding.QueueDrops, eth0, .09, 0)},
 		{queued(1, finding.QueueStands, .5), queued(1, finding.QueueWait, .5), reading(finding.QueueDrops, eth0, .09, 0)},
@@ -334,10 +334,10 @@ func TestQueueIsOneFinding(t *testing.T) {
 		{usual(queued(3, finding.QueueStands, .5)), reading(finding.QueueDrops, eth0, .09, 0)},
 	} {
 		for _, f := range e.settle(Diagnose(round)) {
-			told = append(told, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
+			emitted = append(emitted, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
 		}
 	}
-	if got := strings.Join(told, ", "); got != "0: begins unfair-user 10.1.1.1, 3: begins loss-in-queue eth0, 3: ends unfair-user 10.1.1.1" {
+	if got := strings.Join(emitted, ", "); got != "0: begins unfair-user 10.1.1.1, 3: begins loss-in-queue eth0, 3: ends unfair-user 10.1.1.1" {
 		t.Errorf("%s", got)
 	}
 }

@@ -94,7 +94,7 @@ func TestLateWindow(t *testing.T) {
 		if e.Flush(); len(e.held) > 0 {
 			t.Errorf("%s: %d windows are held at the end", name, len(e.held))
 		}
-		if said := strings.Contains(strings.Join(e.Unable(), "\n"), "was too busy to read"); said != (c.partial > 0) {
+		if named := strings.Contains(strings.Join(e.Unable(), "\n"), "was too busy to read"); named != (c.partial > 0) {
 			t.Errorf("%s: %q", name, e.Unable())
 		}
 	}

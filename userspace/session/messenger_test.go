@@ -29,10 +29,10 @@ func (k *talkative) Receive(data []byte) error {
 
 // An algorithm's messages are passed on, within bounds; those beyond are counted with the next message, and a beginning is first.
 func TestSend(t *testing.T) {
-	var said, told []string
+	var published, logged []string
 	k := &talkative{}
-	r := &runner{cfg: Config{Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Publish: func(s Message) {
-		said = append(said, fmt.Sprintf("%s at %d: begins %v, %d lost, %d bytes", s.Algorithm, s.Time, s.Begins, s.Lost, len(s.Data)))
+	r := &runner{cfg: Config{Notice: func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }, Publish: func(s Message) {
+		published = append(published, fmt.Sprintf("%s at %d: begins %v, %d lost, %d bytes", s.Algorithm, s.Time, s.Begins, s.Lost, len(s.Data)))
 	}}}
 	s := r.messenger(memberOf("k", k))
 	for n, c := range []struct {
@@ -44,25 +44,25 @@ func TestSend(t *testing.T) {
 		{make([][]byte, 1), nil},
 		{[][]byte{{1}}, []string{"k at 3: begins false, 1 lost, 1 bytes"}},
 	} {
-		said, k.list = nil, c.list
-		if err := s.send(int64(n)); err != nil || strings.Join(said, "; ") != strings.Join(c.want, "; ") {
-			t.Errorf("time %d: %q, %v; want %q", n, said, err, c.want)
+		published, k.list = nil, c.list
+		if err := s.send(int64(n)); err != nil || strings.Join(published, "; ") != strings.Join(c.want, "; ") {
+			t.Errorf("time %d: %q, %v; want %q", n, published, err, c.want)
 		}
 	}
-	said, k.list = nil, nil
+	published, k.list = nil, nil
 	for range algo.MaxMessages + 3 {
 		k.list = append(k.list, []byte{1})
 	}
-	if err := s.send(9); err != nil || len(said) != algo.MaxMessages || s.lost != 3 {
-		t.Errorf("%d messages, %d lost, %v", len(said), s.lost, err)
+	if err := s.send(9); err != nil || len(published) != algo.MaxMessages || s.lost != 3 {
+		t.Errorf("%d messages, %d lost, %v", len(published), s.lost, err)
 	}
 	k.fail = errors.New("broken")
 	if err := s.send(9); !errors.Is(err, k.fail) {
 		t.Errorf("%v", err)
 	}
 	s.deliver([]byte("x"))
-	if s.deliver(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
-		t.Errorf("received %q, logged %q", k.heard, told)
+	if s.deliver(nil); len(k.heard) != 2 || len(logged) != 1 || logged[0] != "k refuses its coordinator's settings: nothing" {
+		t.Errorf("received %q, logged %q", k.heard, logged)
 	}
 	for n := range maxReceived + 1 {
 		if s.receive([]byte("y")); s.missed.Load() != (n == maxReceived) {

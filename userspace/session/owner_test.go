@@ -134,9 +134,9 @@ func TestAFailingControlLoop(t *testing.T) {
 // talker sends one message per call and answers received ones.
 type talker struct {
 	jealous
-	said  atomic.Uint64
-	heard chan string
-	many  bool
+	published atomic.Uint64
+	heard     chan string
+	many      bool
 }
 
 func (k *talker) Send(int64) ([][]byte, error) {
@@ -144,7 +144,7 @@ func (k *talker) Send(int64) ([][]byte, error) {
 	if k.many {
 		return append(slices.Repeat([][]byte{{1}}, algo.MaxMessages+3), make([]byte, algo.MaxMessage+1)), nil
 	}
-	return [][]byte{fmt.Append(nil, k.said.Add(1))}, nil
+	return [][]byte{fmt.Append(nil, k.published.Add(1))}, nil
 }
 
 func (k *talker) Receive(data []byte) error {
@@ -161,9 +161,9 @@ func (k *talker) Receive(data []byte) error {
 func TestSpeech(t *testing.T) {
 	k := &talker{heard: make(chan string, 1)}
 	var mu sync.Mutex
-	var said []Message
+	var published []Message
 	var notices []string
-	r := &runner{cfg: Config{Publish: func(s Message) { mu.Lock(); defer mu.Unlock(); said = append(said, s) },
+	r := &runner{cfg: Config{Publish: func(s Message) { mu.Lock(); defer mu.Unlock(); published = append(published, s) },
 		Notice: func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -179,7 +179,7 @@ func TestSpeech(t *testing.T) {
 			t.Fatal(err)
 		}
 		mu.Lock()
-		if !slices.ContainsFunc(said, func(s Message) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
+		if !slices.ContainsFunc(published, func(s Message) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
 			t.Errorf("the message at the end of window %d is after it", n)
 		}
 		mu.Unlock()
@@ -196,22 +196,22 @@ func TestSpeech(t *testing.T) {
 	}
 	stop()
 	begun := 0
-	for _, s := range said {
+	for _, s := range published {
 		if s.Begins {
 			begun++
 		}
 	}
-	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses its coordinator's settings: nonsense" {
+	if begun != 2 || !published[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses its coordinator's settings: nonsense" {
 		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
 	}
 	// A removed instance receives nothing; messages beyond the limit are counted.
 	s.Receive("talker", []byte("hello"))
-	k.many, said = true, nil
+	k.many, published = true, nil
 	if err := errors.Join(m.messenger.send(1), m.messenger.send(2)); err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 2*algo.MaxMessages || said[algo.MaxMessages].Lost != 4 || said[0].Lost != 0 || len(k.heard) != 0 {
-		t.Errorf("%d messages, lost before %d", len(said), said[algo.MaxMessages].Lost)
+	if len(published) != 2*algo.MaxMessages || published[algo.MaxMessages].Lost != 4 || published[0].Lost != 0 || len(k.heard) != 0 {
+		t.Errorf("%d messages, lost before %d", len(published), published[algo.MaxMessages].Lost)
 	}
 	for range 2 * maxReceived { // an owner that is busy is not waited for
 		m.messenger.receive([]byte("x"))

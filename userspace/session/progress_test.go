@@ -98,13 +98,13 @@ func TestReplayReportsShortPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var logged []string
 	cfg := Config{Algorithms: []Selected{{Descriptor: d, Values: v}}, Proven: true, Emit: func(report.Line) error { return nil },
-		Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+		Notice: func(format string, args ...any) { logged = append(logged, fmt.Sprintf(format, args...)) }}
 	if err := ReplaySource(t.Context(), cfg, "it", &short{skipping{left: 3}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 1 || !strings.HasPrefix(told[0], "3 of 3 packets end within their headers") {
-		t.Errorf("logged %q", told)
+	if len(logged) != 1 || !strings.HasPrefix(logged[0], "3 of 3 packets end within their headers") {
+		t.Errorf("logged %q", logged)
 	}
 }

@@ -224,8 +224,8 @@ func (r run) addresses(network *netns.Topology) error {
 // attach runs the binary in a host's namespace until stop is called; it returns when the first window is there.
 func attach(at *netns.Host, args ...string) (stop func(), err error) {
 	cmd := exec.Command(*binary, append([]string{"attach", at.Interface}, args...)...)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var printed strings.Builder
+	cmd.Stderr = &printed
 	lines, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func attach(at *netns.Host, args ...string) (stop func(), err error) {
 		}
 	}()
 	if err := <-first; err != nil {
-		return nil, errors.Join(cmd.Wait(), errors.New(said.String()))
+		return nil, errors.Join(cmd.Wait(), errors.New(printed.String()))
 	}
 	time.Sleep(2 * time.Second)
 	return func() {

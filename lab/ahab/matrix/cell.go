@@ -181,7 +181,7 @@ func (c cell) policed(network *netns.Topology, span time.Duration) (t *trace, er
 // attached is xdpmon while it runs.
 type attached struct {
 	cmd     *exec.Cmd
-	said    bytes.Buffer
+	printed bytes.Buffer
 	lines   chan []byte
 	windows []window
 }
@@ -189,7 +189,7 @@ type attached struct {
 // start returns when the first line, which describes the run, has been printed.
 func start(at *netns.Host, binary string, args ...string) (*attached, error) {
 	a := &attached{cmd: exec.Command(binary, args...), lines: make(chan []byte, 1000)}
-	a.cmd.Stderr = &a.said
+	a.cmd.Stderr = &a.printed
 	out, err := a.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func start(at *netns.Host, binary string, args ...string) (*attached, error) {
 		}
 	}()
 	if _, ok := <-a.lines; !ok {
-		return nil, fmt.Errorf("attach: %w: %s", a.cmd.Wait(), a.said.String())
+		return nil, fmt.Errorf("attach: %w: %s", a.cmd.Wait(), a.printed.String())
 	}
 	return a, nil
 }
@@ -219,7 +219,7 @@ func (a *attached) stop() ([]window, error) {
 		a.windows = append(a.windows, w)
 	}
 	if err := a.cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("xdpmon: %w: %s", err, a.said.String())
+		return nil, fmt.Errorf("xdpmon: %w: %s", err, a.printed.String())
 	}
 	return a.windows, nil
 }

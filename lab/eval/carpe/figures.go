@@ -179,7 +179,7 @@ func agents(ctx context.Context, p *eval.Page) error {
 				first[even] = s.perElephant
 			}
 			worst = max(worst, s.perElephant/first[even])
-			t.Add(fmt.Sprint(hosts), map[bool]string{false: "two of them", true: "all, evenly"}[even], fmt.Sprint(m.most(threshold, n.told(all[0])(0))), fmt.Sprintf("%.1f", s.perElephant),
+			t.Add(fmt.Sprint(hosts), map[bool]string{false: "two of them", true: "all, evenly"}[even], fmt.Sprint(m.most(threshold, n.informed(all[0])(0))), fmt.Sprintf("%.1f", s.perElephant),
 				fmt.Sprintf("%.3f", s.f1), fmt.Sprintf("%.1f", s.bytes/1e3))
 		}
 	}

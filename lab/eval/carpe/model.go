@@ -153,7 +153,7 @@ func varint(n float64) float64 {
 }
 
 // run a method on a window. observers are what a switch has received of a group.
-func (m method) run(w *window, threshold float64, told func(group int32) int, seed uint64) *outcome {
+func (m method) run(w *window, threshold float64, informed func(group int32) int, seed uint64) *outcome {
 	rng := rand.New(rand.NewPCG(seed, 0xca))
 	o := &outcome{believed: make([]float64, len(w.size)), counted: float64(len(w.parts)), observed: make([]bool, w.groups*w.switches)}
 	for _, p := range w.parts {
@@ -169,7 +169,7 @@ func (m method) run(w *window, threshold float64, told func(group int32) int, se
 			o.records += n
 			o.bytes += n * flowBytes
 		default:
-			m.hold(rng, o, w, p, threshold, told(w.group[p.flow]))
+			m.hold(rng, o, w, p, threshold, informed(w.group[p.flow]))
 		}
 	}
 	o.bytes *= framing

@@ -48,7 +48,7 @@ func windows(p *eval.Page, n network) (all []*window) {
 }
 
 // told is what observers of a group receive: how many they are, rounded down to a power of two.
-func (n network) told(w *window) func(int32) int {
+func (n network) informed(w *window) func(int32) int {
 	hosts := map[int32]map[int32]bool{}
 	for _, p := range w.parts {
 		g := w.group[p.flow]
@@ -57,11 +57,11 @@ func (n network) told(w *window) func(int32) int {
 		}
 		hosts[g][p.at] = true
 	}
-	told := make([]int, n.groups)
-	for g := range told {
-		told[g] = 1 << (max(1, bits.Len(uint(len(hosts[int32(g)])))) - 1)
+	informed := make([]int, n.groups)
+	for g := range informed {
+		informed[g] = 1 << (max(1, bits.Len(uint(len(hosts[int32(g)])))) - 1)
 	}
-	return func(g int32) int { return told[g] }
+	return func(g int32) int { return informed[g] }
 }
 
 // leastCut is where nobody cuts, as a share of the threshold: what is below is not sorted.
@@ -78,12 +78,12 @@ func (n network) judge(ctx context.Context, all []*window, m method, percentile 
 			return s, err
 		}
 		threshold := float64(w.threshold(percentile))
-		told := func(int32) int { return n.switches }
+		informed := func(int32) int { return n.switches }
 		if m.locality {
-			known := n.told(w)
-			told = func(g int32) int { return m.most(threshold, known(g)) }
+			known := n.informed(w)
+			informed = func(g int32) int { return m.most(threshold, known(g)) }
 		}
-		o := m.run(w, threshold, told, uint64(seed)+100)
+		o := m.run(w, threshold, informed, uint64(seed)+100)
 		for flow, b := range o.believed {
 			elephant := float64(w.size[flow]) > threshold
 			if elephant {

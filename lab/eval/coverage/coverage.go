@@ -50,15 +50,15 @@ func Run(ctx context.Context, cells []Cell, first uint64, n int, pieces string) 
 	each := (n + atOnce - 1) / atOnce
 	err := bytecode.Parallel(ctx, len(cells)*each, func(ctx context.Context, task int) error {
 		c, from, most := cells[task/each], first+uint64(task%each*atOnce), min(atOnce, n-task%each*atOnce)
-		said := func(config int, list []outcome.Outcome) {
+		emit := func(config int, list []outcome.Outcome) {
 			lock.Lock()
 			defer lock.Unlock()
 			s.add(Place{Algorithm: c.Configs[config].Algorithm, Cell: c.Name, Config: c.Configs[config].Name}, list)
 		}
-		err := keeper.run(c, from, most, said, func(said func(int, []outcome.Outcome)) error {
+		err := keeper.run(c, from, most, emit, func(emit func(int, []outcome.Outcome)) error {
 			prove := false
 			proven[task/each].Do(func() { prove = true })
-			return c.run(ctx, from, most, !prove, said)
+			return c.run(ctx, from, most, !prove, emit)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -69,7 +69,7 @@ func Run(ctx context.Context, cells []Cell, first uint64, n int, pieces string) 
 }
 
 // run is n seeds: what each configuration reported, in all windows.
-func (c Cell) run(ctx context.Context, first uint64, n int, proven bool, said func(config int, list []outcome.Outcome)) error {
+func (c Cell) run(ctx context.Context, first uint64, n int, proven bool, emit func(config int, list []outcome.Outcome)) error {
 	list := make([]bytecode.Config, len(c.Configs))
 	for i, one := range c.Configs {
 		list[i] = one.Config
@@ -80,14 +80,14 @@ func (c Cell) run(ctx context.Context, first uint64, n int, proven bool, said fu
 	}
 	defer r.Close()
 	for seed := first; seed < first+uint64(n); seed++ {
-		if err := c.seed(ctx, r, seed, said); err != nil {
+		if err := c.seed(ctx, r, seed, emit); err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
 	}
 	return nil
 }
 
-func (c Cell) seed(ctx context.Context, r *bytecode.Repeated, seed uint64, said func(config int, list []outcome.Outcome)) error {
+func (c Cell) seed(ctx context.Context, r *bytecode.Repeated, seed uint64, emit func(config int, list []outcome.Outcome)) error {
 	source, err := c.Open(seed)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c Cell) seed(ctx context.Context, r *bytecode.Repeated, seed uint64, said 
 		if l.Truth == nil {
 			return fmt.Errorf("%s has no oracle", l.Algorithm)
 		}
-		said(i%len(c.Configs), outcome.Of(l.Report, *l.Truth))
+		emit(i%len(c.Configs), outcome.Of(l.Report, *l.Truth))
 	}
 	return nil
 }

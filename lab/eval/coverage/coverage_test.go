@@ -28,24 +28,24 @@ func truth() report.Body {
 	return b
 }
 
-func many(told float64) *Study {
+func many(stated float64) *Study {
 	s, draw := newStudy(), rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		s.add(Place{Cell: "model"}, outcome.Of(body(1000+10*draw.NormFloat64(), told), truth()))
+		s.add(Place{Cell: "model"}, outcome.Of(body(1000+10*draw.NormFloat64(), stated), truth()))
 	}
 	return s
 }
 
 // An honest interval has 95 %, one that is half as wide at 67 %: every kind of enclosure by itself.
 func TestShares(t *testing.T) {
-	for told, want := range map[float64]float64{10: .95, 5: .673} {
-		s := many(told)
+	for stated, want := range map[float64]float64{10: .95, 5: .673} {
+		s := many(stated)
 		for _, quantity := range []string{"n", "d.count", "t.packets"} {
 			got := s.At(Place{Cell: "model", Quantity: quantity})
 			if math.Abs(got.Share()-want) > .025 {
-				t.Errorf("%s told %v: held %.3f, want %.3f", quantity, told, got.Share(), want)
+				t.Errorf("%s told %v: held %.3f, want %.3f", quantity, stated, got.Share(), want)
 			}
-			if ratio := got.Width() * 10 / told; math.Abs(ratio-1) > .15 {
+			if ratio := got.Width() * 10 / stated; math.Abs(ratio-1) > .15 {
 				t.Errorf("%s: width %.2f of the empirical one", quantity, got.Width())
 			}
 		}
@@ -75,7 +75,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 
 // What too few seeds leave open is not called met, and why it is open is stated.
 func TestBarsThatNobodyCanJudge(t *testing.T) {
-	said := func(seeds int) string {
+	emit := func(seeds int) string {
 		s, draw := newStudy(), rand.New(rand.NewPCG(1, 2))
 		for range seeds {
 			s.add(Place{Algorithm: "it", Cell: "model"}, outcome.Of(body(1000+10*draw.NormFloat64(), 10), truth()))
@@ -93,7 +93,7 @@ func TestBarsThatNobodyCanJudge(t *testing.T) {
 		30:  {"intervals or more | 87 % or more | - | not judged", "shown | -: no cell with errors has 100 bounds, the largest 30"},
 		400: {"intervals or more | 87 % or more | 9", "bounds that hold the truth, all cells | 95 % or more | 100 % | yes"},
 	} {
-		got := said(seeds)
+		got := emit(seeds)
 		for _, line := range want {
 			if !strings.Contains(got, line) {
 				t.Errorf("%d seeds: %q is not in\n%s", seeds, line, got)

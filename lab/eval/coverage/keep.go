@@ -58,9 +58,9 @@ func (k kept) path(c Cell, first uint64, n int) (string, error) {
 }
 
 // run takes what was stored, else what the cell reports now.
-func (k kept) run(c Cell, first uint64, n int, said func(config int, list []outcome.Outcome), run func(said func(int, []outcome.Outcome)) error) error {
+func (k kept) run(c Cell, first uint64, n int, emit func(config int, list []outcome.Outcome), run func(emit func(int, []outcome.Outcome)) error) error {
 	if k.dir == "" {
-		return run(said)
+		return run(emit)
 	}
 	path, err := k.path(c, first, n)
 	if err != nil {
@@ -79,7 +79,7 @@ func (k kept) run(c Cell, first uint64, n int, said func(config int, list []outc
 		return err
 	}
 	for i, config := range p.Configs {
-		said(config, p.Outcomes[i])
+		emit(config, p.Outcomes[i])
 	}
 	return nil
 }

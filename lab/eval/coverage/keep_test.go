@@ -20,10 +20,10 @@ func TestPieces(t *testing.T) {
 				t.Errorf("configuration %d", config)
 			}
 			got = append(got, list)
-		}, func(said func(int, []outcome.Outcome)) error {
+		}, func(emit func(int, []outcome.Outcome)) error {
 			runs++
-			said(3, outcomes)
-			said(3, outcomes)
+			emit(3, outcomes)
+			emit(3, outcomes)
 			return nil
 		})
 		if err != nil {

@@ -49,15 +49,15 @@ func sampling(ctx context.Context, p *eval.Page) error {
 // bars of issue 3 that a curve of sampling is compared with.
 func bars(p *eval.Page, name string, c curve) {
 	for i, n := range sizes(p) {
-		least, says := 0.5, "half or more"
+		least, bar := 0.5, "half or more"
 		switch n {
 		case 1024:
-			least, says = 0.9, "90 % or more"
+			least, bar = 0.9, "90 % or more"
 		case 32:
 		default:
 			continue
 		}
-		p.Bar(fmt.Sprintf("prefixes found with %d buckets (%s)", n, name), says, c.points[i].accuracy.String(), c.points[i].accuracy.mean >= least)
+		p.Bar(fmt.Sprintf("prefixes found with %d buckets (%s)", n, name), bar, c.points[i].accuracy.String(), c.points[i].accuracy.mean >= least)
 	}
 	most := 0.0
 	for _, s := range c.points {

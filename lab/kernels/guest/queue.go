@@ -126,8 +126,8 @@ func (q queue) through() (detail string, err error) {
 	if err := errors.Join(err, run.end(unix.SIGINT)); err != nil {
 		return "", err
 	}
-	if said := run.complaint.String(); !strings.Contains(said, q.form) {
-		return "", fmt.Errorf("it does not print %q: %s", q.form, shorten(said))
+	if printed := run.complaint.String(); !strings.Contains(printed, q.form) {
+		return "", fmt.Errorf("it does not print %q: %s", q.form, shorten(printed))
 	}
 	if detail, err = q.account(run); err != nil {
 		return "", err
@@ -302,9 +302,9 @@ func expectMissing(topology *netns.Topology, as *syscall.SysProcAttr, reason str
 		return "", err
 	}
 	_ = cmd.Wait()
-	said := strings.TrimSpace(complaint.String())
-	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said, reason) {
-		return "", fmt.Errorf("exit code %d, want 3 and %q: %s", code, reason, shorten(said+verifierLog()))
+	printed := strings.TrimSpace(complaint.String())
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(printed, reason) {
+		return "", fmt.Errorf("exit code %d, want 3 and %q: %s", code, reason, shorten(printed+verifierLog()))
 	}
-	return "refused: " + shorten(said), nil
+	return "refused: " + shorten(printed), nil
 }

@@ -136,7 +136,7 @@ func TestGuestRefusesARealMachine(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "make kernels") {
-		t.Errorf("ended with %v and said %q", err, out)
+		t.Errorf("ended with %v and printed %q", err, out)
 	}
 }
 

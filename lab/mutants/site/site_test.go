@@ -22,11 +22,11 @@ static __always_inline int look(struct phv *phv, __u32 n)
 `
 
 func changes(list []Site) []string {
-	var said []string
+	var texts []string
 	for _, s := range list {
-		said = append(said, s.Operator+" "+s.Old+" → "+s.New)
+		texts = append(texts, s.Operator+" "+s.Old+" → "+s.New)
 	}
-	return said
+	return texts
 }
 
 // What can be changed in C is found, and pointers, comments, signs and the preprocessor are left alone.

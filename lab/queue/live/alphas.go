@@ -133,7 +133,7 @@ const sightingsApart = int64(25 * time.Microsecond)
 
 // pair finds for each packet that waited tau, and 10 us more, what was reported of it; nothing was of some. Those that only just reach tau may fall below
 // it by what lies between the places where times are taken.
-func pair(list []packet, said map[uint16][]judge.Answer) (s judge.Stream, answers []judge.Answer, silent int) {
+func pair(list []packet, logged map[uint16][]judge.Answer) (s judge.Stream, answers []judge.Answer, silent int) {
 	const clear = int64(tau + 10*time.Microsecond)
 	all := newContents(list)
 	for _, p := range list {
@@ -142,7 +142,7 @@ func pair(list []packet, said map[uint16][]judge.Answer) (s judge.Stream, answer
 		}
 		s.Truth = append(s.Truth, judge.Truth{Departure: p.start, Delay: p.start - p.enqueue,
 			Size: between(all.port[p.port], p.enqueue, p.start), Total: between(all.all, p.enqueue, p.start)})
-		one := said[p.port]
+		one := logged[p.port]
 		n, _ := slices.BinarySearchFunc(one, p.start-sightingsApart, func(a judge.Answer, t int64) int { return int(max(-1, min(1, a.Departure-t))) })
 		if n == len(one) || one[n].Departure > p.start+sightingsApart {
 			silent++

@@ -21,8 +21,8 @@ import (
 	"github.com/xdpmon/xdpmon/lab/queue/scene"
 )
 
-// said is a burst of a report.
-type said struct {
+// logged is a burst of a report.
+type logged struct {
 	Begin   int64 `json:"begin_ns"`
 	Length  int64 `json:"length_ns"`
 	Peak    int64 `json:"peak_ns"`
@@ -36,24 +36,24 @@ type account struct{ Carried, Sent, Dropped, Missed, Queued, Foreign, Stale uint
 
 // reported is what one run of xdpmon has reported.
 type reported struct {
-	bursts                []said
+	bursts                []logged
 	account               account
 	unmatched, departures uint64
 }
 
 // run is xdpmon attached.
 type run struct {
-	cmd  *exec.Cmd
-	said strings.Builder
-	out  *bufio.Reader
-	text chan []byte
+	cmd    *exec.Cmd
+	logged strings.Builder
+	out    *bufio.Reader
+	text   chan []byte
 }
 
 func start(s *scene.Scene, args ...string) (*run, error) {
 	r := &run{cmd: exec.Command(*binary, append([]string{"attach"}, append(args, "--algo", "conquest", "--output", "json", "--window", "1s",
 		"--set", "conquest.tau="+tau.String(), "--set", "conquest.longest=16ms", "--set", "conquest.snapshots=16", "--set", "conquest.alpha=1/4", "--set", "conquest.bursts=1000")...)...)}
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	r.cmd.Stderr = &r.said
+	r.cmd.Stderr = &r.logged
 	pipe, err := r.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func start(s *scene.Scene, args ...string) (*run, error) {
 	}
 	r.out = bufio.NewReader(pipe)
 	if _, err := r.out.ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("%w: %s", errors.Join(err, r.cmd.Wait()), r.said.String())
+		return nil, fmt.Errorf("%w: %s", errors.Join(err, r.cmd.Wait()), r.logged.String())
 	}
 	r.text = make(chan []byte, 1)
 	go func() {
@@ -80,7 +80,7 @@ func (r *run) end() (rep reported, err error) {
 	}
 	text := <-r.text
 	if err := r.cmd.Wait(); err != nil {
-		return rep, fmt.Errorf("%w: %s", err, r.said.String())
+		return rep, fmt.Errorf("%w: %s", err, r.logged.String())
 	}
 	for line := range strings.Lines(string(text)) {
 		var w struct {
@@ -88,7 +88,7 @@ func (r *run) end() (rep reported, err error) {
 			Lost    struct{ Unmatched uint64 }
 			Report  struct {
 				Departures uint64
-				Log        []said
+				Log        []logged
 			}
 		}
 		if err := json.Unmarshal([]byte(line), &w); err != nil {
@@ -104,9 +104,9 @@ func (r *run) end() (rep reported, err error) {
 }
 
 // add a window's log, the last one first: an open burst is in the next one again.
-func (r *reported) add(log []said) {
+func (r *reported) add(log []logged) {
 	for _, b := range slices.Backward(log) {
-		n := slices.IndexFunc(r.bursts, func(o said) bool { return o.Open && o.Queue == b.Queue && o.Begin == b.Begin })
+		n := slices.IndexFunc(r.bursts, func(o logged) bool { return o.Open && o.Queue == b.Queue && o.Begin == b.Begin })
 		if n < 0 {
 			r.bursts = append(r.bursts, b)
 			continue
@@ -120,7 +120,7 @@ func (r *reported) add(log []said) {
 }
 
 // at is what is reported of a time.
-func (r *reported) at(b burst) *said {
+func (r *reported) at(b burst) *logged {
 	const slack = int64(100 * time.Microsecond)
 	for n := range r.bursts {
 		if o := &r.bursts[n]; o.Begin <= b.last+slack && o.Begin+o.Length >= b.begin-slack {
@@ -246,7 +246,7 @@ func bursts(p *page) (err error) {
 }
 
 // delaysDrawn is figure 5.14: delays of the truth for some tenths of a second, and begin and peak of the bursts that were reported.
-func delaysDrawn(p *page, truth []packet, watched, tapped []said) error {
+func delaysDrawn(p *page, truth []packet, watched, tapped []logged) error {
 	if *out == "" || len(truth) == 0 {
 		return nil
 	}
@@ -259,7 +259,7 @@ func delaysDrawn(p *page, truth []packet, watched, tapped []said) error {
 			line.Points = append(line.Points, figure.Point{X: milliseconds(d.start), Y: float64(d.start-d.enqueue) / 1e6})
 		}
 	}
-	peaks := func(name string, bursts []said) figure.Series {
+	peaks := func(name string, bursts []logged) figure.Series {
 		dots := figure.Series{Name: name, Style: figure.Style{Dots: true}}
 		for _, b := range bursts {
 			if b.Begin >= first && b.Begin < first+int64(length) {
@@ -279,7 +279,7 @@ func delaysDrawn(p *page, truth []packet, watched, tapped []said) error {
 }
 
 // agree counts bursts that two sources name alike.
-func agree(a, b []said) (same, both int) {
+func agree(a, b []logged) (same, both int) {
 	for _, x := range a {
 		for _, y := range b {
 			if x.Begin <= y.Begin+y.Length && y.Begin <= x.Begin+x.Length {

@@ -94,7 +94,7 @@ func delays(p *page) (err error) {
 		return err
 	}
 	time.Sleep(200 * time.Millisecond)
-	said, err := w.take()
+	logged, err := w.take()
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func delays(p *page) (err error) {
 		return err
 	}
 	list := ways(seen)
-	compare(p, list, said)
+	compare(p, list, logged)
 	p.say("Handed over %d, sent %d, dropped %d, missed %d (%.3f %%); words of others %d, stale %d. The program at the start of transmission was skipped %d times because it ran already on that core.",
 		counts.Carried, counts.Sent, counts.Dropped, counts.Missed, 100*float64(counts.Missed)/float64(max(1, counts.Carried)), counts.Foreign, counts.Stale, busy("chain_tp_entry")-skipped)
 	return nil
@@ -134,9 +134,9 @@ func (w *watched) counts() (loader.QueueCounts, error) {
 }
 
 // match finds each packet's record: TC egress was passed right before its qdisc_enqueue, by packets of a flow one after the other.
-func match(list []packet, said []departures.Departure) (pairs [][2]int64, without []packet) {
+func match(list []packet, logged []departures.Departure) (pairs [][2]int64, without []packet) {
 	byPort := map[uint16][]departures.Departure{}
-	for _, d := range said {
+	for _, d := range logged {
 		byPort[uint16(d.Sport)] = append(byPort[uint16(d.Sport)], d)
 	}
 	for _, one := range byPort {
@@ -163,8 +163,8 @@ func match(list []packet, said []departures.Departure) (pairs [][2]int64, withou
 	return pairs, without
 }
 
-func compare(p *page, list []packet, said []departures.Departure) {
-	pairs, without := match(list, said)
+func compare(p *page, list []packet, logged []departures.Departure) {
+	pairs, without := match(list, logged)
 	errs := make([]float64, len(pairs))
 	near := 0
 	for n, pair := range pairs {

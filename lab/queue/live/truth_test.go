@@ -63,14 +63,14 @@ func TestPair(t *testing.T) {
 		{port: first, enqueue: 1200 * us, start: 1820 * us},
 		{port: first, enqueue: 1300 * us}, // dropped
 	}
-	said := map[uint16][]judge.Answer{first: {{Departure: 1700*us + 3*us, Size: 7}, {Departure: 1820*us - 2*us, Size: 8}}, other: {{Departure: 1820 * us, Size: 9}}}
-	s, answers, silent := pair(list, said)
+	logged := map[uint16][]judge.Answer{first: {{Departure: 1700*us + 3*us, Size: 7}, {Departure: 1820*us - 2*us, Size: 8}}, other: {{Departure: 1820 * us, Size: 9}}}
+	s, answers, silent := pair(list, logged)
 	if len(s.Truth) != 3 || len(answers) != 3 || silent != 1 {
 		t.Fatalf("%+v: %+v, %d without", s.Truth, answers, silent)
 	}
 	for n, want := range []struct{ size, total, answer uint64 }{{0, 1, 7}, {1, 2, 0}, {1, 3, 8}} {
 		if got := s.Truth[n]; got.Size != want.size || got.Total != want.total || answers[n].Size != want.answer {
-			t.Errorf("packet %d: %+v, and %+v is said; want %+v", n, got, answers[n], want)
+			t.Errorf("packet %d: %+v, and %+v is logged; want %+v", n, got, answers[n], want)
 		}
 	}
 }

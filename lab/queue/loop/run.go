@@ -353,8 +353,8 @@ func (s setting) act(at *netns.Host) (stop func() (uint64, error), err error) {
 		"--set", "conquest.source=qdisc", "--set", "conquest.action=ecn", "--set", "conquest.whom="+s.Whom, "--set", "conquest.longest=33ms",
 		"--set", "conquest.tau="+s.Tau.String(), "--set", "conquest.hold="+s.Hold.String(), "--set", "conquest.alpha="+s.Alpha, "--set", "conquest.snapshots=8")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	var said strings.Builder
-	cmd.Stderr = &said
+	var printed strings.Builder
+	cmd.Stderr = &printed
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -364,7 +364,7 @@ func (s setting) act(at *netns.Host) (stop func() (uint64, error), err error) {
 	}
 	lines := newLines(out)
 	if _, err := lines.next(); err != nil {
-		return nil, fmt.Errorf("attach: %w: %s", errors.Join(err, cmd.Wait()), said.String())
+		return nil, fmt.Errorf("attach: %w: %s", errors.Join(err, cmd.Wait()), printed.String())
 	}
 	return func() (uint64, error) {
 		if err := cmd.Process.Signal(unix.SIGINT); err != nil {

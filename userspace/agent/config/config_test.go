@@ -131,8 +131,8 @@ const least = "instances:\n  - name: a\n    interfaces: [eth0]\n    algorithms: 
 // wrong are configurations that are rejected: with position and error. structure marks those that the schema refuses as well: the others are
 // wrong by what values mean together.
 var wrong = []struct {
-	text, at, says string
-	structure      bool
+	text, at, message string
+	structure         bool
 }{
 	{"", "1:1", "empty", false},
 	{"# nothing\n", "1:1", "empty", false},
@@ -202,8 +202,8 @@ func TestWrong(t *testing.T) {
 			t.Errorf("taken, or refused without a place: %q: %v", c.text, err)
 			continue
 		}
-		if got := err.Error(); !strings.Contains(got, "f:"+c.at+": ") || !strings.Contains(got, c.says) {
-			t.Errorf("%q is refused with %q, want %s and %q", c.text, got, c.at, c.says)
+		if got := err.Error(); !strings.Contains(got, "f:"+c.at+": ") || !strings.Contains(got, c.message) {
+			t.Errorf("%q is refused with %q, want %s and %q", c.text, got, c.at, c.message)
 		}
 		var v any
 		if yaml.Unmarshal([]byte(c.text), &v) != nil || v == nil || strings.Contains(c.text, "---") {
@@ -285,7 +285,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	for mode, says := range map[os.FileMode]string{0o600: "", 0o640: "read by others", 0o660: "writable by others"} {
+	for mode, message := range map[os.FileMode]string{0o600: "", 0o640: "read by others", 0o660: "writable by others"} {
 		if err := os.WriteFile(path, []byte(least), mode); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestLoad(t *testing.T) {
 		if _, err := Load(path); err != nil {
 			t.Error(err)
 		}
-		if got := file.Exposed(path); (got == "") != (says == "") || !strings.Contains(got, says) {
+		if got := file.Exposed(path); (got == "") != (message == "") || !strings.Contains(got, message) {
 			t.Errorf("mode %v: %q", mode, got)
 		}
 	}

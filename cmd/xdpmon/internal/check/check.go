@@ -229,15 +229,15 @@ func (c *checker) changed(iface string, attached bool) {
 	case !attached && c.all.Load() && c.running.Err() == nil:
 		now := time.Now().UTC().Format(time.TimeOnly)
 		c.gone[iface] = now
-		c.notice("%s is removed at %s UTC; it is measured again when it returns", iface, now)
+		c.notice("%s was removed at %s UTC; it is measured again when it returns", iface, now)
 	}
 }
 
-// unable is what could not be told, and of which interfaces nothing could.
+// unable lists what could not be measured, and interfaces without data.
 func (c *checker) unable() []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(c.gone)) {
-		list = append(list, fmt.Sprintf("%s is removed at %s UTC: nothing can be told of it since then", name, c.gone[name]))
+		list = append(list, fmt.Sprintf("%s was removed at %s UTC: no data of it since then", name, c.gone[name]))
 	}
 	if c.empty() {
 		list = append(list, "no packets in "+strings.Join(c.o.Names, ", ")+": nothing can be judged")
