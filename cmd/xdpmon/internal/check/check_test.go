@@ -93,7 +93,7 @@ func TestRemoved(t *testing.T) {
 	if found || err == nil || !strings.Contains(err.Error(), "veth1 was removed") || passes != 1 {
 		t.Errorf("found %v, error %v, %d passes", found, err, passes)
 	}
-	p.has(t, "veth1 is removed at", "Unknown: veth1 is removed at")
+	p.has(t, "veth1 was removed at", "Unknown: veth1 was removed at")
 	if text := strings.Join(p.lines, "\n"); strings.Contains(text, "veth2 is removed") || strings.Contains(text, "200 TCP segments") {
 		t.Errorf("%s", text)
 	}
