@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -28,5 +29,26 @@ func TestComplaintsAreBounded(t *testing.T) {
 	_, err := Parse("f", "keys are", []byte(many.String()), kind)
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 more errors" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// A duration has both bounds, and a unit.
+func TestDuration(t *testing.T) {
+	type file struct{ wait time.Duration }
+	kind := Object[file]{What: "the file", Defaults: func() file { return file{} }, Fields: []Field[file]{
+		Entry("wait", "a duration", Duration{What: "wait", Min: time.Second, Max: time.Minute}, false, func(f *file, v any) { f.wait = v.(time.Duration) })}}
+	for text, want := range map[string]string{
+		"1s": "", "1m": "", "999ms": "allowed are 1s to 1m0s", "61s": "allowed are 1s to 1m0s", "-5s": "allowed are 1s to 1m0s", "5": "give a duration like 10s", "soon": "give a duration like 10s",
+	} {
+		f, err := Parse("f", "keys are", []byte("wait: "+text+"\n"), kind)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+			continue
+		}
+		if d, _ := time.ParseDuration(text); err != nil || f.wait != d {
+			t.Errorf("%s: %v, %v", text, f.wait, err)
+		}
 	}
 }

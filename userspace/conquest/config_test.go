@@ -182,3 +182,29 @@ func TestCoarse(t *testing.T) {
 		}
 	}
 }
+
+// What a plan states of memory is the sum of the arrays that the program has.
+func TestRegisterBytes(t *testing.T) {
+	for _, set := range []map[string]string{
+		{}, {"snapshots": "2"}, {"snapshots": "8", "queues": "4", "columns": "1024"}, {"rows": "1"}, {"source": "qdisc"}, {"source": "qdisc", "rows": "1", "queues": "8"},
+	} {
+		c, err := newConfig(values(t, set), algo.Setup{Replay: set["source"] == ""})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want int64
+		for name, a := range c.arrays() {
+			if a.entries == 1 {
+				continue
+			}
+			many := 1
+			if rest, _ := strings.CutPrefix(name, "conquest_"); len(rest) < 6 && strings.ContainsAny(rest[:1], "trc") && rest != "told" && rest != "tap" { // four side by side
+				many = 4
+			}
+			want += 8 * int64(many*a.entries)
+		}
+		if got := c.registerBytes(); got != want {
+			t.Errorf("%v: %d bytes, arrays have %d", set, got, want)
+		}
+	}
+}

@@ -53,6 +53,12 @@ func TestOne(t *testing.T) {
 	if want := "1. on h03, mtr -rwc 100 10.2.3.4: what begins at one hop; 2. load of 10.2.3.4: a busy kernel; 3. on h03, xdpmon history --algo fridge: when they changed"; f.Next != want {
 		t.Errorf("next: %s", f.Next)
 	}
+	if got := g.who(finding.Finding{Hosts: []string{"a"}}); !strings.HasPrefix(got, "seen by a") {
+		t.Errorf("without a cause: %q", got)
+	}
+	if got := g.who(finding.Finding{Hosts: []string{"a"}, Because: "the queue is full"}); !strings.HasPrefix(got, "the queue is full; seen by a") {
+		t.Errorf("with a cause: %q", got)
+	}
 	for _, want := range []string{"Slow network at 10.2.0.0/16 (11 of 12 hosts see it)", "seen by h00, h01, h02, h03, h04 and 6 more", "not by h11"} {
 		if !strings.Contains(f.Sentence(), want) {
 			t.Errorf("%q is missing in %s", want, f.Sentence())

@@ -71,8 +71,19 @@ func TestTrust(t *testing.T) {
 	if after, name := host.Until(); !after.Before(before) || name != "host1" {
 		t.Errorf("what was renewed is not taken: %v", after)
 	}
-	if err := f.Revoke("host1"); err != nil {
-		t.Fatal(err)
+	for number := range int64(2) { // each list has the next number, from 1 on
+		if number == 1 {
+			if err := f.Revoke("host1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ca, _, err := f.authority()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := readList(f.file(revocations), ca); err != nil || list.Number.Int64() != number+1 {
+			t.Errorf("revocation list %v: %v, want number %d", list, err, number+1)
+		}
 	}
 	if err := central.Refresh(); err != nil {
 		t.Fatal(err)

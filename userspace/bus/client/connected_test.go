@@ -279,10 +279,15 @@ func TestFindingsForANewCoordinator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { hub.Close(); l.Close() })
+	var number uint64
 	next := func(what string) {
 		t.Helper()
 		select {
-		case <-c.findings:
+		case f := <-c.findings:
+			if f.Number <= number || f.Number > number+10 {
+				t.Errorf("%s: findings %d after %d", what, f.Number, number)
+			}
+			number = f.Number
 		case <-time.After(repeat / 2):
 			t.Fatalf("%s: no findings", what)
 		}
