@@ -148,13 +148,22 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 	for range patient {
 		out, late, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
 		by := failing(out)
-		if err == nil || by == "" || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			return false, ctx.Err()
+		}
+		if by == "" { // no test had begun: a package's variables, which are set before
+			if _, _, err := b.runTests(ctx, env, binary, r.pkg, limit, "-test.run", "^$"); err == nil || ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			by = atStart
 		}
 		if strings.HasPrefix(r.only, by+"/") {
 			by = r.only
 		}
 		only := []string{"-test.run", "^" + by + "$"}
+		if by == atStart {
+			only = []string{"-test.run", "^$"}
+		}
 		if _, _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
 			if late {
 				fmt.Printf("%s takes longer than %s: its later tests have not met %s\n", r.pkg, limit, tr.Site)
@@ -173,6 +182,9 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 	}
 	return false, ctx.Err()
 }
+
+// atStart stands for the test that kills a mutant with which no test begins.
+const atStart = "start"
 
 // patient is how often a round begins at most.
 const patient = 3

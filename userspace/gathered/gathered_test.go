@@ -154,3 +154,22 @@ func TestHostsAreBounded(t *testing.T) {
 		t.Errorf("%d hosts", len(g.hosts))
 	}
 }
+
+// The largest network of several subjects; hosts and what is no network have none.
+func TestWidest(t *testing.T) {
+	list := func(names ...string) (l []seen) {
+		for _, name := range names {
+			l = append(l, seen{Finding: &finding.Finding{Subject: finding.Subject{Name: name}}})
+		}
+		return l
+	}
+	for want, names := range map[string][]string{
+		"10.2.0.0/16": {"10.2.3.0/24", "10.2.0.0/16", "10.2.4.0/24"},
+		"10.2.3.0/24": {"eth0", "10.2.3.0/24", "queue 3"},
+		"":            {"eth0", "queue 3"},
+	} {
+		if got := widest(list(names...)); got.Name != want {
+			t.Errorf("%v: %q, want %q", names, got.Name, want)
+		}
+	}
+}

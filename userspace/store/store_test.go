@@ -73,6 +73,14 @@ func TestSnapshots(t *testing.T) {
 	if got, want := query(t, s, Query{}), `fridge/eth0{"n":0} fridge/eth0{"n":1} fridge/eth0{"n":2} fridge/eth0{"n":3}`; got != want {
 		t.Errorf("windows %s, want %s", got, want)
 	}
+	if err := s.Each(Query{}, func(r Record) error {
+		if r.Snapshot != nil { // memory of the file, which is only valid while it is read
+			t.Errorf("%s has a snapshot that was not asked for", r.Line)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 	var sizes []int
 	err := s.Each(Query{Snapshots: true}, func(r Record) error {
 		sizes = append(sizes, len(r.Snapshot))

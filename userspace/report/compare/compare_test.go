@@ -105,6 +105,12 @@ func TestCompareTable(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, e, want)
 		}
 	}
+	got = Bodies(table([]any{"a", 90.0, "x"}), table([]any{"a", uint64(100), "x"}))
+	for name, want := range map[string]float64{"top.recall": 1, "top.precision": 1, "top.bytes": 0.1} {
+		if e := errorOf(t, got, name); !near(e, want, 1e-9) {
+			t.Errorf("one row: %s = %v, want %v", name, e, want)
+		}
+	}
 }
 
 // Without samples there is no gap between curves, which is left out and not unknown.
