@@ -103,11 +103,17 @@ func TestCarried(t *testing.T) {
 		{"noqueue", nil},
 		{"pfifo", []string{"qdisc add dev %s root pfifo limit 1000"}},
 		{"tbf", []string{"qdisc add dev %s root tbf rate 200mbit burst 16kb latency 100ms"}},
+		{"tbf that drops", []string{"qdisc add dev %s root tbf rate 200mbit burst 16kb limit 60kb"}},
 		{"htb", []string{"qdisc add dev %s root handle 1: htb default 10", "class add dev %s parent 1: classid 1:10 htb rate 200mbit"}},
 	} {
 		for _, line := range c.tc {
 			lab.Sh(t, "tc "+line, lab.Near)
 		}
+		segments := 65535
+		if strings.Contains(c.name, "drops") { // of an aggregate that loses all of its segments tbf frees these and the aggregate
+			segments = 1
+		}
+		lab.Sh(t, fmt.Sprintf("ip link set dev %%s gso_max_segs %d", segments), lab.Near)
 		inst := load(t)
 		a, err := attach.Attach(inst, lab.Near, attach.Options{})
 		lab.NoError(t, err)
@@ -128,6 +134,7 @@ func reconcile(t *testing.T, name string, inst *loader.Instance) {
 	for end := time.Now().Add(lab.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		one := counts(t, inst)
 		q.Carried, q.Sent, q.Dropped = q.Carried+one.Carried, q.Sent+one.Sent, q.Dropped+one.Dropped
+		q.CarriedBytes, q.SentBytes, q.DroppedBytes = q.CarriedBytes+one.CarriedBytes, q.SentBytes+one.SentBytes, q.DroppedBytes+one.DroppedBytes
 		q.Foreign, q.Stale = q.Foreign+one.Foreign, q.Stale+one.Stale
 		q.Queued, q.Missed = one.Queued, one.Missed
 		if q.Queued == 0 && one.Carried == 0 {
@@ -137,6 +144,12 @@ func reconcile(t *testing.T, name string, inst *loader.Instance) {
 	t.Logf("%s: %+v", name, q)
 	if q.Carried < 2900 || q.Queued != 0 || q.Carried != q.Sent+q.Dropped+q.Missed {
 		t.Errorf("%s: the account is not balanced: %+v", name, q)
+	}
+	if drops := strings.Contains(name, "drops"); drops != (q.Dropped > 0) {
+		t.Errorf("%s: %d dropped", name, q.Dropped)
+	}
+	if q.Missed == 0 && q.CarriedBytes != q.SentBytes+q.DroppedBytes {
+		t.Errorf("%s: the account of bytes is not balanced: %+v", name, q)
 	}
 	if q.Foreign != 0 || q.Stale != 0 {
 		t.Errorf("%s: foreign words: %+v", name, q)
