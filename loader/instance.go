@@ -372,10 +372,15 @@ func (i *Instance) configured(o Object, at int) (*ebpf.CollectionSpec, error) {
 
 // specialize compiles the constants into the instructions, which are then proven and loaded. Constants that Reseed may change stay in their map.
 func (i *Instance) specialize(spec *ebpf.CollectionSpec) error {
-	if len(i.opts.Loose) > 0 || spec.Maps[constants] == nil {
+	if spec.Maps[constants] == nil {
 		return nil
 	}
-	return specialize.Collection(spec, sectionOf(spec))
+	const hidden = ".loose" // specialize does not know it
+	loose := func(offset uint32) bool { return isOneOf(spec, i.opts.Loose, offset) }
+	refer(spec, constants, hidden, loose)
+	err := specialize.Collection(spec, sectionOf(spec))
+	refer(spec, hidden, constants, func(uint32) bool { return true })
+	return err
 }
 
 // complete loads the programs of a kind that members lack. All programs of an object were proven when it was first loaded.

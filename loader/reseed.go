@@ -28,22 +28,26 @@ func loosen(spec *ebpf.CollectionSpec, names []string) {
 	if len(names) == 0 || frozen == nil {
 		return
 	}
-	used := false
-	for _, p := range spec.Programs {
-		for n := range p.Instructions {
-			ins := &p.Instructions[n]
-			if ins.Reference() == constants && ins.IsLoadFromMap() && isOneOf(spec, names, uint32(uint64(ins.Constant)>>32)) {
-				*ins = ins.WithReference(looseMap)
-				used = true
-			}
-		}
-	}
-	if used {
+	if refer(spec, constants, looseMap, func(offset uint32) bool { return isOneOf(spec, names, offset) }) {
 		loose := frozen.Copy()
 		loose.Name, loose.Key, loose.Value = looseMap, nil, nil
 		loose.Contents = []ebpf.MapKV{{Key: uint32(0), Value: sectionOf(spec)}}
 		spec.Maps[looseMap] = loose
 	}
+}
+
+// refer makes the programs refer to another map for what is at some offsets of one. It reports whether any does.
+func refer(spec *ebpf.CollectionSpec, from, to string, at func(offset uint32) bool) (used bool) {
+	for _, p := range spec.Programs {
+		for n := range p.Instructions {
+			ins := &p.Instructions[n]
+			if ins.Reference() == from && ins.IsLoadFromMap() && at(uint32(uint64(ins.Constant)>>32)) {
+				*ins = ins.WithReference(to)
+				used = true
+			}
+		}
+	}
+	return used
 }
 
 func isOneOf(spec *ebpf.CollectionSpec, names []string, offset uint32) bool {

@@ -113,6 +113,7 @@ var (
 	LeanMeanOn            = Name{"lean_mean_on"}
 	LeanOooMgOn           = Name{"lean_ooo_mg_on"}
 	LeanPair              = Name{"lean_pair"}
+	LeanRateOn            = Name{"lean_rate_on"}
 	LeanRetDistinct       = Name{"lean_ret_distinct"}
 	LeanRetFree           = Name{"lean_ret_free"}
 	LeanRetKeep           = Name{"lean_ret_keep"}

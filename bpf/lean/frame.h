@@ -26,6 +26,7 @@ const volatile _Bool lean_pair = 0;        /* flows are source-destination pairs
 const volatile _Bool lean_bytes = 0;       /* events count payload bytes where they have any, else packets */
 const volatile __u32 lean_absolute = 0;    /* one bit a statistic: estimates may be negative, their size counts */
 const volatile __u32 lean_agree = 3;       /* rows that must reach the limit: 3 is the median */
+const volatile _Bool lean_rate_on = 0;     /* events are counted beside the packets of their flow: rate.h */
 
 #define ON(stat) (lean_stats >> (stat) & 1)
 #define ABSOLUTE(stat) (lean_absolute >> (stat) & 1)
@@ -56,7 +57,10 @@ enum lean_counter {
 	LEAN_DELAY,      /* latency: sum of the finished delays, unweighted, in ticks */
 	LEAN_SQUARES,    /* ... of the squares of what they added, in 2^8 */
 	LEAN_NAMELESS,   /* keys from bits: events of IPv6 flows */
-	LEAN_OOO = 36,      /* 14 counters of ooo.h */
+	LEAN_OOO = 36,      /* 7 counters of ooo.h */
+	LEAN_CROWDED = 43,  /* [STATS] by rate: events of flows that found no place */
+	LEAN_SLOW = 47,     /* by rate: delays that were long enough to be events */
+	LEAN_COMPARED = 48, /* by rate: packets with an identifier that could have followed a loss */
 	LEAN_RETRANS = 50,  /* 14 counters of retrans.h */
 	LEAN_COUNTS = 64
 };
@@ -110,7 +114,16 @@ struct lean_event {
 	__s32 value; /* 0: nothing finished */
 	__u8 reverse; /* it belongs to the opposite direction's flow */
 	__u8 open;    /* added, but not finished: the limit is not tested */
+	__u8 trial;   /* by rate: packets that could have been one */
+	__s8 hit;     /* ... and those that were; -1 takes one back */
 };
+
+/* By rate: a packet that could have been an event. */
+static __always_inline void lean_trial(struct lean_event *e, const struct phv *phv)
+{
+	if (lean_rate_on)
+		e->trial = phv->segs < 255 ? phv->segs : 255;
+}
 
 static __always_inline __u64 lean_reverse(const struct phv *phv, struct lean_flow *f)
 {
@@ -140,6 +153,15 @@ static __always_inline void lean_place_crc(struct sketch_place *at, const struct
 		in.w[8] = 0;
 	at->rows = hash_crc32(&in, 0) | (__u64)hash_crc32(&in, 1) << 32;
 	at->rest = hash_crc32(&in, 2) | (__u64)hash_crc32(&in, 3) << 32;
+}
+
+/* Only the part of a place that tables by rate use. */
+static __always_inline void lean_rows(struct sketch_place *at, const struct phv *phv, struct lean_flow *f, int reverse)
+{
+	if (hash_crc)
+		lean_place_crc(at, phv, reverse);
+	else
+		at->rows = hash_mix(lean_key(phv, f, reverse) + 0x632be59bd9b4e019ULL);
 }
 
 static __always_inline void lean_place(struct sketch_place *at, const struct phv *phv, struct lean_flow *f, int reverse)

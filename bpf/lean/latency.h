@@ -46,6 +46,7 @@ struct lean_worth {
 };
 TABLE(lean_lat_worth, struct lean_worth, LAT_BINS);
 TABLE(lean_lat_p, __u32, 1); /* p in 2^-16 */
+TABLE(lean_slow, __u32, 1);  /* by rate: ticks from which on a delay is an event */
 
 struct latency {
 	struct lean_event event;
@@ -114,6 +115,16 @@ static __always_inline void latency_insert(struct latency *s, struct phv *phv, s
 	count->c[LEAN_REPEATED]++;
 }
 
+/* Is a delay an event? */
+static __always_inline void latency_slow(struct latency *s, __u32 delay, struct lean_counts_t *count)
+{
+	__u32 zero = 0, *least = bpf_map_lookup_elem(&lean_slow, &zero);
+
+	s->word = delay; /* of no more use as a signature */
+	s->event.hit = least && delay >= READ_ONCE(*least);
+	count->c[LEAN_SLOW] += s->event.hit;
+}
+
 /* What a delay adds to the sketches. */
 static __always_inline void latency_worth(struct latency *s, __u32 delay, struct lean_counts_t *count)
 {
@@ -125,6 +136,8 @@ static __always_inline void latency_worth(struct latency *s, __u32 delay, struct
 	s->event.value = delay + worth->more;
 	s->stands = worth->stands;
 	count->c[LEAN_SQUARES] += worth->square;
+	if (lean_rate_on)
+		latency_slow(s, delay, count);
 }
 
 /* An ACK: removes its segment's record. */
@@ -179,6 +192,7 @@ static __always_inline void latency_1(struct latency *s, struct phv *phv, const 
 {
 	if (s->asked == ROLE_REQUEST) {
 		count->c[LEAN_REQUESTS]++;
+		lean_trial(&s->event, phv);
 		if (s->role == ROLE_REQUEST)
 			latency_insert(s, phv, count);
 		else

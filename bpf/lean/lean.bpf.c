@@ -20,6 +20,7 @@
 #include "loss.h"
 #include "ooo.h"
 #include "retrans.h"
+#include "rate.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -46,8 +47,15 @@ struct lean {
 	struct tables t;
 	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
 	struct sketch_place back_at; /* latency's: mostly the opposite direction's */
-	__s32 limit[STATS];
+	union {
+		__s32 limit[STATS];
+		struct { /* by rate: latency's sums before its word was taken */
+			__u64 sums;
+			__u64 squares;
+		};
+	};
 	__u8 rows[STATS]; /* rows that have reached the limit */
+	__u64 found[STATS]; /* by rate only: RATE_FOUND */
 };
 
 #define EACH(DO, arg)                                                                                 \
@@ -215,6 +223,88 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 	EACH(COUNT, 0);
 }
 
+/* By rate: the number of events in what a packet was, for statistics whose table has no packets to count. */
+static __always_inline __s8 hits(__u32 stat, const struct lean_event *e)
+{
+	if (stat == STAT_LATENCY)
+		return e->hit;
+	if (stat == STAT_LOSS)
+		return (e->value > 0) - (e->value < 0);
+	return e->value < 127 ? e->value : 127;
+}
+
+/* By rate: does the packet count for its flow? */
+static __always_inline int counts(const struct lean_event *e)
+{
+	return e->trial || e->value;
+}
+
+/* A flow that takes a word, and what it held. */
+static __always_inline void send_rate(const struct phv *phv, const struct sketch_place *at, const struct lean_event *e, const struct lean *l,
+				      __u32 stat, struct lean_counts_t *count)
+{
+	struct lean_rate_report s = {.rows = at->rows, .proto = phv->proto, .family = phv->family, .stat = stat | RATE_PLACE(l->found[stat]) << 4,
+				     .bank = phv->bank, .word = RATE_BEFORE(l->found[stat])};
+	const __u32 *src = e->reverse ? phv->dst : phv->src, *dst = e->reverse ? phv->src : phv->dst;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		s.src[i] = src[i];
+		s.dst[i] = dst[i];
+	}
+	s.sport = e->reverse ? phv->dport : phv->sport;
+	s.dport = e->reverse ? phv->sport : phv->dport;
+	if (stat == STAT_LATENCY) {
+		s.sums = l->sums;
+		s.squares = l->squares;
+	}
+	if (ring_send(lean_reports, &s))
+		count->c[LEAN_REPORTED + stat]++;
+	else
+		count->c[LEAN_UNREPORTED + stat]++;
+}
+
+/* By rate: stages 5 to 8 instead of sketch and filter (rate.h). */
+__noinline int rate(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+	struct lean_event *delay;
+
+	if (!l || !phv || !count)
+		return 0;
+	delay = &l->t.latency.event;
+	if (ON(STAT_LATENCY) && counts(delay))
+		lean_rows(&l->back_at, phv, &l->t.flow, delay->reverse);
+	if ((ON(STAT_LOSS) && counts(&l->t.loss.event)) || (ON(STAT_OOO) && counts(&l->t.ooo.event)) ||
+	    (ON(STAT_RETRANS) && counts(&l->t.retrans.event)))
+		lean_rows(&l->at, phv, &l->t.flow, 0);
+#define RATE(stat, name, reg, where, n)                                                                      \
+	if (ON(stat) && counts(&l->t.name.event) && ((n) == 0 || RATE_FATE(l->found[stat]) == RATE_ELSEWHERE)) { \
+		l->t.name.event.hit = hits(stat, &l->t.name.event);                                   \
+		RATE_WAY(reg, n, phv, &l->where, &l->t.name.event, (stat) == STAT_LATENCY && l->t.name.event.value, l->found[stat]); \
+	}
+	EACH(RATE, 0);
+	EACH(RATE, 1);
+	if (ON(STAT_LATENCY) && delay->value && RATE_FATE(l->found[STAT_LATENCY]) != RATE_ELSEWHERE) {
+		__u64 length = l->t.latency.word, weight = l->t.latency.stands; /* latency_slow() */
+
+		rate_add(reg_bank(lean_lat_sum_r, phv, rate_sums(&l->back_at, l->found[STAT_LATENCY])), (weight * length) << RATE_STANDS | weight,
+			 RATE_FATE(l->found[STAT_LATENCY]), &l->sums);
+		rate_add(reg_bank(lean_lat_sq_r, phv, rate_sums(&l->back_at, l->found[STAT_LATENCY])), weight * length * length,
+			 RATE_FATE(l->found[STAT_LATENCY]), &l->squares);
+	}
+#define RATE_END(stat, name, reg, where, arg)                                                                \
+	if (ON(stat)) {                                                                               \
+		count->c[LEAN_EVENTS + stat] += l->t.name.event.value != 0;                           \
+		count->c[LEAN_TOTAL + stat] += (__s64)l->t.name.event.value;                          \
+		if (RATE_FATE(l->found[stat]) == RATE_TAKEN)                                                      \
+			send_rate(phv, &l->where, &l->t.name.event, l, stat, count);                  \
+		else if (RATE_FATE(l->found[stat]) == RATE_ELSEWHERE && l->t.name.event.hit > 0)                  \
+			count->c[LEAN_CROWDED + stat]++;                                              \
+	}
+	EACH(RATE_END, 0);
+	return 0;
+}
+
 static __always_inline void send(const struct phv *phv, const struct sketch_place *at, const struct lean_event *e, __u32 stat,
 				 struct lean_counts_t *count)
 {
@@ -281,11 +371,18 @@ static __always_inline void run(struct phv *phv, struct lean_counts_t *count, co
 {
 	struct lean l;
 
-	if (likely(!look(&l.t, phv, count, kind)))
+	if (likely(!look(&l.t, phv, count, kind)) && !lean_rate_on)
 		return;
 	if (kind != DATA)
 		clear_data(&l.t);
-	CLEAR_FROM(&l, at);
+	__builtin_memset(&l.at, 0, __builtin_offsetof(struct lean, found) - __builtin_offsetof(struct lean, at));
+	if (lean_rate_on) {
+		if (counts(&l.t.latency.event) || counts(&l.t.loss.event) || counts(&l.t.ooo.event) || counts(&l.t.retrans.event)) {
+			CLEAR_FROM(&l, found);
+			rate(&l, phv, count);
+		}
+		return;
+	}
 	total(&l, phv, kind); /* first: after stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
 	place(&l, phv);
 	add(&l, phv, count, kind);

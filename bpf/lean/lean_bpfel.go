@@ -47,6 +47,9 @@ const (
 	LeanLeanCounterLEAN_SQUARES    LeanLeanCounter = 34
 	LeanLeanCounterLEAN_NAMELESS   LeanLeanCounter = 35
 	LeanLeanCounterLEAN_OOO        LeanLeanCounter = 36
+	LeanLeanCounterLEAN_CROWDED    LeanLeanCounter = 43
+	LeanLeanCounterLEAN_SLOW       LeanLeanCounter = 47
+	LeanLeanCounterLEAN_COMPARED   LeanLeanCounter = 48
 	LeanLeanCounterLEAN_RETRANS    LeanLeanCounter = 50
 	LeanLeanCounterLEAN_COUNTS     LeanLeanCounter = 64
 )
@@ -54,6 +57,22 @@ const (
 type LeanLeanCountsT struct {
 	_ structs.HostLayout
 	C [64]uint64
+}
+
+type LeanLeanRateReport struct {
+	_       structs.HostLayout
+	Rows    uint64
+	Src     [4]uint32
+	Dst     [4]uint32
+	Sport   uint16
+	Dport   uint16
+	Proto   uint8
+	Family  uint8
+	Stat    uint8
+	Bank    uint8
+	Word    uint64
+	Sums    uint64
+	Squares uint64
 }
 
 type LeanLeanReport struct {
@@ -195,7 +214,11 @@ const (
 	LeanMapLeanLatB_1           = "lean_lat_b_1"
 	LeanMapLeanLatFr            = "lean_lat_fr"
 	LeanMapLeanLatP             = "lean_lat_p"
+	LeanMapLeanLatR0            = "lean_lat_r0"
+	LeanMapLeanLatR1            = "lean_lat_r1"
+	LeanMapLeanLatSqR           = "lean_lat_sq_r"
 	LeanMapLeanLatSum           = "lean_lat_sum"
+	LeanMapLeanLatSumR          = "lean_lat_sum_r"
 	LeanMapLeanLatWorth         = "lean_lat_worth"
 	LeanMapLeanLoss0            = "lean_loss_0"
 	LeanMapLeanLoss1            = "lean_loss_1"
@@ -208,6 +231,8 @@ const (
 	LeanMapLeanLossOrder        = "lean_loss_order"
 	LeanMapLeanLossOwn          = "lean_loss_own"
 	LeanMapLeanLossOwner        = "lean_loss_owner"
+	LeanMapLeanLossR0           = "lean_loss_r0"
+	LeanMapLeanLossR1           = "lean_loss_r1"
 	LeanMapLeanLossSum          = "lean_loss_sum"
 	LeanMapLeanOoo0             = "lean_ooo_0"
 	LeanMapLeanOoo1             = "lean_ooo_1"
@@ -218,6 +243,8 @@ const (
 	LeanMapLeanOooB_1           = "lean_ooo_b_1"
 	LeanMapLeanOooMax           = "lean_ooo_max"
 	LeanMapLeanOooMg            = "lean_ooo_mg"
+	LeanMapLeanOooR0            = "lean_ooo_r0"
+	LeanMapLeanOooR1            = "lean_ooo_r1"
 	LeanMapLeanOooSum           = "lean_ooo_sum"
 	LeanMapLeanOooWay0          = "lean_ooo_way0"
 	LeanMapLeanOooWay1          = "lean_ooo_way1"
@@ -232,12 +259,15 @@ const (
 	LeanMapLeanRetCuts          = "lean_ret_cuts"
 	LeanMapLeanRetList          = "lean_ret_list"
 	LeanMapLeanRetMax           = "lean_ret_max"
+	LeanMapLeanRetR0            = "lean_ret_r0"
+	LeanMapLeanRetR1            = "lean_ret_r1"
 	LeanMapLeanRetRank          = "lean_ret_rank"
 	LeanMapLeanRetSum           = "lean_ret_sum"
 	LeanMapLeanRetTime          = "lean_ret_time"
 	LeanMapLeanRetWay0          = "lean_ret_way0"
 	LeanMapLeanRetWay1          = "lean_ret_way1"
 	LeanMapLeanShift            = "lean_shift"
+	LeanMapLeanSlow             = "lean_slow"
 	LeanMapLeanTwin             = "lean_twin"
 	LeanMapPhvScratch           = "phv_scratch"
 	LeanMapRecircTc             = "recirc_tc"
@@ -262,8 +292,12 @@ const (
 	LeanVarLeanLatB_0Entries    = "lean_lat_b_0_entries"
 	LeanVarLeanLatB_1Entries    = "lean_lat_b_1_entries"
 	LeanVarLeanLatFrEntries     = "lean_lat_fr_entries"
+	LeanVarLeanLatR0Entries     = "lean_lat_r0_entries"
+	LeanVarLeanLatR1Entries     = "lean_lat_r1_entries"
 	LeanVarLeanLatSigned        = "lean_lat_signed"
+	LeanVarLeanLatSqR_entries   = "lean_lat_sq_r_entries"
 	LeanVarLeanLatSumEntries    = "lean_lat_sum_entries"
+	LeanVarLeanLatSumR_entries  = "lean_lat_sum_r_entries"
 	LeanVarLeanLoss0Entries     = "lean_loss_0_entries"
 	LeanVarLeanLoss1Entries     = "lean_loss_1_entries"
 	LeanVarLeanLoss2Entries     = "lean_loss_2_entries"
@@ -276,6 +310,8 @@ const (
 	LeanVarLeanLossOrderEntries = "lean_loss_order_entries"
 	LeanVarLeanLossOwnEntries   = "lean_loss_own_entries"
 	LeanVarLeanLossOwnerEntries = "lean_loss_owner_entries"
+	LeanVarLeanLossR0Entries    = "lean_loss_r0_entries"
+	LeanVarLeanLossR1Entries    = "lean_loss_r1_entries"
 	LeanVarLeanLossSumEntries   = "lean_loss_sum_entries"
 	LeanVarLeanLossWalk         = "lean_loss_walk"
 	LeanVarLeanMeanOn           = "lean_mean_on"
@@ -289,10 +325,13 @@ const (
 	LeanVarLeanOooMaxEntries    = "lean_ooo_max_entries"
 	LeanVarLeanOooMgEntries     = "lean_ooo_mg_entries"
 	LeanVarLeanOooMgOn          = "lean_ooo_mg_on"
+	LeanVarLeanOooR0Entries     = "lean_ooo_r0_entries"
+	LeanVarLeanOooR1Entries     = "lean_ooo_r1_entries"
 	LeanVarLeanOooSumEntries    = "lean_ooo_sum_entries"
 	LeanVarLeanOooWay0Entries   = "lean_ooo_way0_entries"
 	LeanVarLeanOooWay1Entries   = "lean_ooo_way1_entries"
 	LeanVarLeanPair             = "lean_pair"
+	LeanVarLeanRateOn           = "lean_rate_on"
 	LeanVarLeanRet0Entries      = "lean_ret_0_entries"
 	LeanVarLeanRet1Entries      = "lean_ret_1_entries"
 	LeanVarLeanRet2Entries      = "lean_ret_2_entries"
@@ -306,6 +345,8 @@ const (
 	LeanVarLeanRetKeep          = "lean_ret_keep"
 	LeanVarLeanRetListEntries   = "lean_ret_list_entries"
 	LeanVarLeanRetMaxEntries    = "lean_ret_max_entries"
+	LeanVarLeanRetR0Entries     = "lean_ret_r0_entries"
+	LeanVarLeanRetR1Entries     = "lean_ret_r1_entries"
 	LeanVarLeanRetRankEntries   = "lean_ret_rank_entries"
 	LeanVarLeanRetSumEntries    = "lean_ret_sum_entries"
 	LeanVarLeanRetTimeEntries   = "lean_ret_time_entries"
@@ -319,6 +360,7 @@ const (
 	LeanVarUnusedCounter        = "unused_counter"
 	LeanVarUnusedLossId         = "unused_loss_id"
 	LeanVarUnusedOoo            = "unused_ooo"
+	LeanVarUnusedRateReport     = "unused_rate_report"
 	LeanVarUnusedReport         = "unused_report"
 	LeanVarUnusedRetrans        = "unused_retrans"
 	LeanVarUnusedStat           = "unused_stat"
@@ -389,7 +431,11 @@ type LeanMapSpecs struct {
 	LeanLatB_1    *ebpf.MapSpec `ebpf:"lean_lat_b_1"`
 	LeanLatFr     *ebpf.MapSpec `ebpf:"lean_lat_fr"`
 	LeanLatP      *ebpf.MapSpec `ebpf:"lean_lat_p"`
+	LeanLatR0     *ebpf.MapSpec `ebpf:"lean_lat_r0"`
+	LeanLatR1     *ebpf.MapSpec `ebpf:"lean_lat_r1"`
+	LeanLatSqR    *ebpf.MapSpec `ebpf:"lean_lat_sq_r"`
 	LeanLatSum    *ebpf.MapSpec `ebpf:"lean_lat_sum"`
+	LeanLatSumR   *ebpf.MapSpec `ebpf:"lean_lat_sum_r"`
 	LeanLatWorth  *ebpf.MapSpec `ebpf:"lean_lat_worth"`
 	LeanLoss0     *ebpf.MapSpec `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.MapSpec `ebpf:"lean_loss_1"`
@@ -402,6 +448,8 @@ type LeanMapSpecs struct {
 	LeanLossOrder *ebpf.MapSpec `ebpf:"lean_loss_order"`
 	LeanLossOwn   *ebpf.MapSpec `ebpf:"lean_loss_own"`
 	LeanLossOwner *ebpf.MapSpec `ebpf:"lean_loss_owner"`
+	LeanLossR0    *ebpf.MapSpec `ebpf:"lean_loss_r0"`
+	LeanLossR1    *ebpf.MapSpec `ebpf:"lean_loss_r1"`
 	LeanLossSum   *ebpf.MapSpec `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.MapSpec `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.MapSpec `ebpf:"lean_ooo_1"`
@@ -412,6 +460,8 @@ type LeanMapSpecs struct {
 	LeanOooB_1    *ebpf.MapSpec `ebpf:"lean_ooo_b_1"`
 	LeanOooMax    *ebpf.MapSpec `ebpf:"lean_ooo_max"`
 	LeanOooMg     *ebpf.MapSpec `ebpf:"lean_ooo_mg"`
+	LeanOooR0     *ebpf.MapSpec `ebpf:"lean_ooo_r0"`
+	LeanOooR1     *ebpf.MapSpec `ebpf:"lean_ooo_r1"`
 	LeanOooSum    *ebpf.MapSpec `ebpf:"lean_ooo_sum"`
 	LeanOooWay0   *ebpf.MapSpec `ebpf:"lean_ooo_way0"`
 	LeanOooWay1   *ebpf.MapSpec `ebpf:"lean_ooo_way1"`
@@ -426,12 +476,15 @@ type LeanMapSpecs struct {
 	LeanRetCuts   *ebpf.MapSpec `ebpf:"lean_ret_cuts"`
 	LeanRetList   *ebpf.MapSpec `ebpf:"lean_ret_list"`
 	LeanRetMax    *ebpf.MapSpec `ebpf:"lean_ret_max"`
+	LeanRetR0     *ebpf.MapSpec `ebpf:"lean_ret_r0"`
+	LeanRetR1     *ebpf.MapSpec `ebpf:"lean_ret_r1"`
 	LeanRetRank   *ebpf.MapSpec `ebpf:"lean_ret_rank"`
 	LeanRetSum    *ebpf.MapSpec `ebpf:"lean_ret_sum"`
 	LeanRetTime   *ebpf.MapSpec `ebpf:"lean_ret_time"`
 	LeanRetWay0   *ebpf.MapSpec `ebpf:"lean_ret_way0"`
 	LeanRetWay1   *ebpf.MapSpec `ebpf:"lean_ret_way1"`
 	LeanShift     *ebpf.MapSpec `ebpf:"lean_shift"`
+	LeanSlow      *ebpf.MapSpec `ebpf:"lean_slow"`
 	LeanTwin      *ebpf.MapSpec `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
@@ -460,8 +513,12 @@ type LeanVariableSpecs struct {
 	LeanLatB_0Entries    *ebpf.VariableSpec `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries    *ebpf.VariableSpec `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries     *ebpf.VariableSpec `ebpf:"lean_lat_fr_entries"`
+	LeanLatR0Entries     *ebpf.VariableSpec `ebpf:"lean_lat_r0_entries"`
+	LeanLatR1Entries     *ebpf.VariableSpec `ebpf:"lean_lat_r1_entries"`
 	LeanLatSigned        *ebpf.VariableSpec `ebpf:"lean_lat_signed"`
+	LeanLatSqR_entries   *ebpf.VariableSpec `ebpf:"lean_lat_sq_r_entries"`
 	LeanLatSumEntries    *ebpf.VariableSpec `ebpf:"lean_lat_sum_entries"`
+	LeanLatSumR_entries  *ebpf.VariableSpec `ebpf:"lean_lat_sum_r_entries"`
 	LeanLoss0Entries     *ebpf.VariableSpec `ebpf:"lean_loss_0_entries"`
 	LeanLoss1Entries     *ebpf.VariableSpec `ebpf:"lean_loss_1_entries"`
 	LeanLoss2Entries     *ebpf.VariableSpec `ebpf:"lean_loss_2_entries"`
@@ -474,6 +531,8 @@ type LeanVariableSpecs struct {
 	LeanLossOrderEntries *ebpf.VariableSpec `ebpf:"lean_loss_order_entries"`
 	LeanLossOwnEntries   *ebpf.VariableSpec `ebpf:"lean_loss_own_entries"`
 	LeanLossOwnerEntries *ebpf.VariableSpec `ebpf:"lean_loss_owner_entries"`
+	LeanLossR0Entries    *ebpf.VariableSpec `ebpf:"lean_loss_r0_entries"`
+	LeanLossR1Entries    *ebpf.VariableSpec `ebpf:"lean_loss_r1_entries"`
 	LeanLossSumEntries   *ebpf.VariableSpec `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk         *ebpf.VariableSpec `ebpf:"lean_loss_walk"`
 	LeanMeanOn           *ebpf.VariableSpec `ebpf:"lean_mean_on"`
@@ -487,10 +546,13 @@ type LeanVariableSpecs struct {
 	LeanOooMaxEntries    *ebpf.VariableSpec `ebpf:"lean_ooo_max_entries"`
 	LeanOooMgEntries     *ebpf.VariableSpec `ebpf:"lean_ooo_mg_entries"`
 	LeanOooMgOn          *ebpf.VariableSpec `ebpf:"lean_ooo_mg_on"`
+	LeanOooR0Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_r0_entries"`
+	LeanOooR1Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_r1_entries"`
 	LeanOooSumEntries    *ebpf.VariableSpec `ebpf:"lean_ooo_sum_entries"`
 	LeanOooWay0Entries   *ebpf.VariableSpec `ebpf:"lean_ooo_way0_entries"`
 	LeanOooWay1Entries   *ebpf.VariableSpec `ebpf:"lean_ooo_way1_entries"`
 	LeanPair             *ebpf.VariableSpec `ebpf:"lean_pair"`
+	LeanRateOn           *ebpf.VariableSpec `ebpf:"lean_rate_on"`
 	LeanRet0Entries      *ebpf.VariableSpec `ebpf:"lean_ret_0_entries"`
 	LeanRet1Entries      *ebpf.VariableSpec `ebpf:"lean_ret_1_entries"`
 	LeanRet2Entries      *ebpf.VariableSpec `ebpf:"lean_ret_2_entries"`
@@ -504,6 +566,8 @@ type LeanVariableSpecs struct {
 	LeanRetKeep          *ebpf.VariableSpec `ebpf:"lean_ret_keep"`
 	LeanRetListEntries   *ebpf.VariableSpec `ebpf:"lean_ret_list_entries"`
 	LeanRetMaxEntries    *ebpf.VariableSpec `ebpf:"lean_ret_max_entries"`
+	LeanRetR0Entries     *ebpf.VariableSpec `ebpf:"lean_ret_r0_entries"`
+	LeanRetR1Entries     *ebpf.VariableSpec `ebpf:"lean_ret_r1_entries"`
 	LeanRetRankEntries   *ebpf.VariableSpec `ebpf:"lean_ret_rank_entries"`
 	LeanRetSumEntries    *ebpf.VariableSpec `ebpf:"lean_ret_sum_entries"`
 	LeanRetTimeEntries   *ebpf.VariableSpec `ebpf:"lean_ret_time_entries"`
@@ -517,6 +581,7 @@ type LeanVariableSpecs struct {
 	UnusedCounter        *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedLossId         *ebpf.VariableSpec `ebpf:"unused_loss_id"`
 	UnusedOoo            *ebpf.VariableSpec `ebpf:"unused_ooo"`
+	UnusedRateReport     *ebpf.VariableSpec `ebpf:"unused_rate_report"`
 	UnusedReport         *ebpf.VariableSpec `ebpf:"unused_report"`
 	UnusedRetrans        *ebpf.VariableSpec `ebpf:"unused_retrans"`
 	UnusedStat           *ebpf.VariableSpec `ebpf:"unused_stat"`
@@ -558,7 +623,11 @@ type LeanMaps struct {
 	LeanLatB_1    *ebpf.Map `ebpf:"lean_lat_b_1"`
 	LeanLatFr     *ebpf.Map `ebpf:"lean_lat_fr"`
 	LeanLatP      *ebpf.Map `ebpf:"lean_lat_p"`
+	LeanLatR0     *ebpf.Map `ebpf:"lean_lat_r0"`
+	LeanLatR1     *ebpf.Map `ebpf:"lean_lat_r1"`
+	LeanLatSqR    *ebpf.Map `ebpf:"lean_lat_sq_r"`
 	LeanLatSum    *ebpf.Map `ebpf:"lean_lat_sum"`
+	LeanLatSumR   *ebpf.Map `ebpf:"lean_lat_sum_r"`
 	LeanLatWorth  *ebpf.Map `ebpf:"lean_lat_worth"`
 	LeanLoss0     *ebpf.Map `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.Map `ebpf:"lean_loss_1"`
@@ -571,6 +640,8 @@ type LeanMaps struct {
 	LeanLossOrder *ebpf.Map `ebpf:"lean_loss_order"`
 	LeanLossOwn   *ebpf.Map `ebpf:"lean_loss_own"`
 	LeanLossOwner *ebpf.Map `ebpf:"lean_loss_owner"`
+	LeanLossR0    *ebpf.Map `ebpf:"lean_loss_r0"`
+	LeanLossR1    *ebpf.Map `ebpf:"lean_loss_r1"`
 	LeanLossSum   *ebpf.Map `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.Map `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.Map `ebpf:"lean_ooo_1"`
@@ -581,6 +652,8 @@ type LeanMaps struct {
 	LeanOooB_1    *ebpf.Map `ebpf:"lean_ooo_b_1"`
 	LeanOooMax    *ebpf.Map `ebpf:"lean_ooo_max"`
 	LeanOooMg     *ebpf.Map `ebpf:"lean_ooo_mg"`
+	LeanOooR0     *ebpf.Map `ebpf:"lean_ooo_r0"`
+	LeanOooR1     *ebpf.Map `ebpf:"lean_ooo_r1"`
 	LeanOooSum    *ebpf.Map `ebpf:"lean_ooo_sum"`
 	LeanOooWay0   *ebpf.Map `ebpf:"lean_ooo_way0"`
 	LeanOooWay1   *ebpf.Map `ebpf:"lean_ooo_way1"`
@@ -595,12 +668,15 @@ type LeanMaps struct {
 	LeanRetCuts   *ebpf.Map `ebpf:"lean_ret_cuts"`
 	LeanRetList   *ebpf.Map `ebpf:"lean_ret_list"`
 	LeanRetMax    *ebpf.Map `ebpf:"lean_ret_max"`
+	LeanRetR0     *ebpf.Map `ebpf:"lean_ret_r0"`
+	LeanRetR1     *ebpf.Map `ebpf:"lean_ret_r1"`
 	LeanRetRank   *ebpf.Map `ebpf:"lean_ret_rank"`
 	LeanRetSum    *ebpf.Map `ebpf:"lean_ret_sum"`
 	LeanRetTime   *ebpf.Map `ebpf:"lean_ret_time"`
 	LeanRetWay0   *ebpf.Map `ebpf:"lean_ret_way0"`
 	LeanRetWay1   *ebpf.Map `ebpf:"lean_ret_way1"`
 	LeanShift     *ebpf.Map `ebpf:"lean_shift"`
+	LeanSlow      *ebpf.Map `ebpf:"lean_slow"`
 	LeanTwin      *ebpf.Map `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
@@ -625,7 +701,11 @@ func (m *LeanMaps) Close() error {
 		m.LeanLatB_1,
 		m.LeanLatFr,
 		m.LeanLatP,
+		m.LeanLatR0,
+		m.LeanLatR1,
+		m.LeanLatSqR,
 		m.LeanLatSum,
+		m.LeanLatSumR,
 		m.LeanLatWorth,
 		m.LeanLoss0,
 		m.LeanLoss1,
@@ -638,6 +718,8 @@ func (m *LeanMaps) Close() error {
 		m.LeanLossOrder,
 		m.LeanLossOwn,
 		m.LeanLossOwner,
+		m.LeanLossR0,
+		m.LeanLossR1,
 		m.LeanLossSum,
 		m.LeanOoo0,
 		m.LeanOoo1,
@@ -648,6 +730,8 @@ func (m *LeanMaps) Close() error {
 		m.LeanOooB_1,
 		m.LeanOooMax,
 		m.LeanOooMg,
+		m.LeanOooR0,
+		m.LeanOooR1,
 		m.LeanOooSum,
 		m.LeanOooWay0,
 		m.LeanOooWay1,
@@ -662,12 +746,15 @@ func (m *LeanMaps) Close() error {
 		m.LeanRetCuts,
 		m.LeanRetList,
 		m.LeanRetMax,
+		m.LeanRetR0,
+		m.LeanRetR1,
 		m.LeanRetRank,
 		m.LeanRetSum,
 		m.LeanRetTime,
 		m.LeanRetWay0,
 		m.LeanRetWay1,
 		m.LeanShift,
+		m.LeanSlow,
 		m.LeanTwin,
 		m.PhvScratch,
 		m.RecircTc,
@@ -697,8 +784,12 @@ type LeanVariables struct {
 	LeanLatB_0Entries    *ebpf.Variable `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries    *ebpf.Variable `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries     *ebpf.Variable `ebpf:"lean_lat_fr_entries"`
+	LeanLatR0Entries     *ebpf.Variable `ebpf:"lean_lat_r0_entries"`
+	LeanLatR1Entries     *ebpf.Variable `ebpf:"lean_lat_r1_entries"`
 	LeanLatSigned        *ebpf.Variable `ebpf:"lean_lat_signed"`
+	LeanLatSqR_entries   *ebpf.Variable `ebpf:"lean_lat_sq_r_entries"`
 	LeanLatSumEntries    *ebpf.Variable `ebpf:"lean_lat_sum_entries"`
+	LeanLatSumR_entries  *ebpf.Variable `ebpf:"lean_lat_sum_r_entries"`
 	LeanLoss0Entries     *ebpf.Variable `ebpf:"lean_loss_0_entries"`
 	LeanLoss1Entries     *ebpf.Variable `ebpf:"lean_loss_1_entries"`
 	LeanLoss2Entries     *ebpf.Variable `ebpf:"lean_loss_2_entries"`
@@ -711,6 +802,8 @@ type LeanVariables struct {
 	LeanLossOrderEntries *ebpf.Variable `ebpf:"lean_loss_order_entries"`
 	LeanLossOwnEntries   *ebpf.Variable `ebpf:"lean_loss_own_entries"`
 	LeanLossOwnerEntries *ebpf.Variable `ebpf:"lean_loss_owner_entries"`
+	LeanLossR0Entries    *ebpf.Variable `ebpf:"lean_loss_r0_entries"`
+	LeanLossR1Entries    *ebpf.Variable `ebpf:"lean_loss_r1_entries"`
 	LeanLossSumEntries   *ebpf.Variable `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk         *ebpf.Variable `ebpf:"lean_loss_walk"`
 	LeanMeanOn           *ebpf.Variable `ebpf:"lean_mean_on"`
@@ -724,10 +817,13 @@ type LeanVariables struct {
 	LeanOooMaxEntries    *ebpf.Variable `ebpf:"lean_ooo_max_entries"`
 	LeanOooMgEntries     *ebpf.Variable `ebpf:"lean_ooo_mg_entries"`
 	LeanOooMgOn          *ebpf.Variable `ebpf:"lean_ooo_mg_on"`
+	LeanOooR0Entries     *ebpf.Variable `ebpf:"lean_ooo_r0_entries"`
+	LeanOooR1Entries     *ebpf.Variable `ebpf:"lean_ooo_r1_entries"`
 	LeanOooSumEntries    *ebpf.Variable `ebpf:"lean_ooo_sum_entries"`
 	LeanOooWay0Entries   *ebpf.Variable `ebpf:"lean_ooo_way0_entries"`
 	LeanOooWay1Entries   *ebpf.Variable `ebpf:"lean_ooo_way1_entries"`
 	LeanPair             *ebpf.Variable `ebpf:"lean_pair"`
+	LeanRateOn           *ebpf.Variable `ebpf:"lean_rate_on"`
 	LeanRet0Entries      *ebpf.Variable `ebpf:"lean_ret_0_entries"`
 	LeanRet1Entries      *ebpf.Variable `ebpf:"lean_ret_1_entries"`
 	LeanRet2Entries      *ebpf.Variable `ebpf:"lean_ret_2_entries"`
@@ -741,6 +837,8 @@ type LeanVariables struct {
 	LeanRetKeep          *ebpf.Variable `ebpf:"lean_ret_keep"`
 	LeanRetListEntries   *ebpf.Variable `ebpf:"lean_ret_list_entries"`
 	LeanRetMaxEntries    *ebpf.Variable `ebpf:"lean_ret_max_entries"`
+	LeanRetR0Entries     *ebpf.Variable `ebpf:"lean_ret_r0_entries"`
+	LeanRetR1Entries     *ebpf.Variable `ebpf:"lean_ret_r1_entries"`
 	LeanRetRankEntries   *ebpf.Variable `ebpf:"lean_ret_rank_entries"`
 	LeanRetSumEntries    *ebpf.Variable `ebpf:"lean_ret_sum_entries"`
 	LeanRetTimeEntries   *ebpf.Variable `ebpf:"lean_ret_time_entries"`
@@ -754,6 +852,7 @@ type LeanVariables struct {
 	UnusedCounter        *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedLossId         *ebpf.Variable `ebpf:"unused_loss_id"`
 	UnusedOoo            *ebpf.Variable `ebpf:"unused_ooo"`
+	UnusedRateReport     *ebpf.Variable `ebpf:"unused_rate_report"`
 	UnusedReport         *ebpf.Variable `ebpf:"unused_report"`
 	UnusedRetrans        *ebpf.Variable `ebpf:"unused_retrans"`
 	UnusedStat           *ebpf.Variable `ebpf:"unused_stat"`

@@ -15,6 +15,9 @@
  * connection, per destination, or per host. Without one (IPv6; 0), time decides: what arrives within 3 ms of the
  * youngest hole is late (section 4.3's window). With random identifiers 15 of 16 are taken for retransmissions, late or not.
  *
+ * By rate (rate.h) false holes would be rates of flows that lose nothing. The packet that takes an entry may be a repetition, in front of which
+ * the flow seems to have leapt: so the next one starts the entry again, and only those after it are compared.
+ *
  * An entry is {signature, credit} and {good, identifier}, or TCP's {next number} and {identification of the packet with the highest
  * number, or time of the youngest hole}. Credit increases with each packet of the owner and decreases with each of
  * another flow; at 0 the entry changes its owner: of the flows that share it, the one with most packets keeps it. Good counts
@@ -98,6 +101,15 @@ static __always_inline void loss_walk(struct loss *s, const struct phv *phv, con
 		s->event.value = s->id & 1 ? loss_sign(f, (s->id + 1) >> 1) : -loss_sign(f, s->id >> 1);
 }
 
+/* By rate: does a flow that has credit with this packet start its entry again? No branch, which would be a third condition on the word. */
+static __always_inline int loss_starts(__u32 credit)
+{
+	__u32 starts = (credit - 3) >> 31;
+
+	opaque(starts);
+	return starts;
+}
+
 /* Is the entry this flow's? */
 static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, struct lean_counts_t *count)
 {
@@ -105,6 +117,8 @@ static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, s
 
 	if (old >> LOSS_CREDIT == mine) {
 		s->mine = 1;
+		if (lean_rate_on)
+			s->taken = loss_starts(credit);
 		count->c[LEAN_OWNED]++;
 		reg_store(entry, old + 1 - (credit >> LOSS_CREDIT));
 	} else if (credit == 1) {
@@ -285,6 +299,10 @@ static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct
 	last = reg_at(lean_loss_last, s->slot);
 	if (!last)
 		return;
+	if (lean_rate_on && !s->taken) {
+		lean_trial(&s->event, phv);
+		count->c[LEAN_COMPARED]++;
+	}
 	if (lean_loss_id == LOSS_BYTES)
 		loss_bytes(s, phv, last, count);
 	else if (LOSS_WIDE)

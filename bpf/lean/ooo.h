@@ -34,7 +34,7 @@ enum ooo_counter {
 	OOO_BEHIND,     /* below the maximum, but later than 3 ms */
 	OOO_COUNTERS
 };
-_Static_assert(OOO_COUNTERS <= 14, "frame.h keeps room for 14");
+_Static_assert(OOO_COUNTERS <= 7, "frame.h keeps room for 7");
 
 #define OOO_TICK 8
 #define OOO_WINDOW 11718 /* ticks of 256 ns: 3 ms */
@@ -146,6 +146,7 @@ static __always_inline void ooo_3(struct ooo *s, struct phv *phv, const struct l
 	word = reg_at(lean_ooo_max, s->index);
 	if (!word)
 		return;
+	lean_trial(&s->event, phv);
 	mine = (__u64)f->segment.end << 32 | (__u32)(clock_now(phv) >> OOO_TICK);
 	if (s->fate == FATE_OWN) {
 		ooo_compare(s, phv, word, mine, count);

@@ -187,6 +187,8 @@ static __always_inline void retrans_3(struct retrans *s, struct phv *phv, const 
 		return;
 	cut = ret_cut(word, s);
 	count->c[LEAN_RETRANS + RET_COMPARED] += s->fate == FATE_OWN && !seg->copy ? phv->segs : 0;
+	if (s->fate == FATE_OWN && !seg->copy)
+		lean_trial(&s->event, phv);
 	if (seg->copy || !(s->turn >= TURN_ALL ? seg_below(seg->start, cut) : seg_below_number(seg->start, cut)))
 		return;
 	if (phv->payload == 1) {

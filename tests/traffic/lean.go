@@ -30,7 +30,10 @@ type LeanOptions struct {
 	Again float64       // ... that are repeated at the head of a later train, more than 3 ms later; 0
 	// Background is the share of segments of all other flows that are lost, as many that are late, and as many again: 0.0002.
 	Background float64
-	Repair     bool // lost segments are sent again, as retransmissions
+	// Most, if above 0, makes shares independent of sizes: every flow has three shares of its own, log-uniform between Most/1000 and Most, of
+	// segments lost, late and sent again; Background and victims of these do not apply. At most 1/3.
+	Most   float64
+	Repair bool // lost segments are sent again, as retransmissions
 
 	Unanswered float64 // share of segments that are never acknowledged: 0.01
 	ZeroID     float64 // share of flows whose IPv4 ID is always 0: 0.1
@@ -60,7 +63,7 @@ func (o *LeanOptions) defaults() {
 }
 
 func (o *LeanOptions) possible() bool {
-	for _, s := range []float64{o.Loss, o.Late, o.Again, o.Background, o.Unanswered, o.ZeroID + o.RandomID, o.V6, o.Mirror} {
+	for _, s := range []float64{o.Loss, o.Late, o.Again, o.Background, o.Unanswered, o.ZeroID + o.RandomID, o.V6, o.Mirror, 3 * o.Most} {
 		if s < 0 || s > 1 {
 			return false
 		}
@@ -130,6 +133,7 @@ func NewLean(o LeanOptions) (*Lean, error) {
 		m.character(uint32(i))
 	}
 	m.choose()
+	m.spread()
 	m.sort()
 	return m, nil
 }

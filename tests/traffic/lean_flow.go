@@ -109,6 +109,22 @@ func (m *Lean) choose() {
 	}
 }
 
+// leanDecades are the decades over which shares that do not depend on sizes are spread.
+const leanDecades = 3
+
+// spread gives every flow its own shares, whatever its size.
+func (m *Lean) spread() {
+	if m.opts.Most == 0 {
+		return
+	}
+	draw := newRand(m.opts.Seed, 16) // apart, so that sizes, times and round trips are those of the other models
+	for i := range m.flows {
+		for _, kind := range []LeanKind{LeanLoss, LeanLate, LeanAgain} {
+			m.flows[i].rates[kind] = float32(m.opts.Most * math.Pow(10, -leanDecades*draw.Float64()))
+		}
+	}
+}
+
 func (m *Lean) sort() {
 	m.order = make([]uint32, len(m.flows))
 	for i := range m.order {

@@ -1,88 +1,20 @@
 package lean
 
 import (
-	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 // Keys from bits: bits.h.
 const (
-	bitsBucket = 128 // cells of a bucket
-	bitsUsed   = 120
-	bitsCheck  = 104 // first bit of the check
-	// bitsUnknown is the most key bits whose cell is 0 (sign unknown) that are tried with both values: the 16-bit check accepts a
-	// wrong key once in 65,536.
-	bitsUnknown = 6
+	bitsBucket = sketch.Bucket
+	bitsUsed   = sketch.KeyBits
+	bitsCheck  = sketch.CheckBit
 )
-
-// hashes are those of the data plane (bpf/include/hash.h, bpf/lean/frame.h), for IPv4.
-type hashes struct {
-	keys [2 * loader.HashLane]uint64
-	pair bool
-	crc  bool // a switch's
-}
-
-const (
-	leanSalt   = 0x6c65616e
-	hashGolden = 0x9e3779b97f4a7c15
-	placeRows  = 0x632be59bd9b4e019
-)
-
-func hashMix(x uint64) uint64 {
-	for range 2 {
-		x ^= x >> 32
-		x *= 0xd6e8feb86659fd93
-	}
-	return x ^ x>>32
-}
-
-// endpoint of IPv4; the vector's addresses are in network order.
-func endpoint(addr uint32, port uint16, proto uint8) uint64 {
-	return uint64(bits.ReverseBytes32(addr))<<32 | 4<<24 | uint64(proto)<<16 | uint64(port)
-}
-
-// flow is hash_pair(): the upper halves of two sums of products of words and multipliers.
-func (h hashes) flow(src, dst uint64) uint64 {
-	var sums [2]uint64
-	for lane := range sums {
-		k := h.keys[lane*loader.HashLane+6:]
-		sums[lane] = k[0] + (k[1]+(src>>32^leanSalt))*(k[2]+uint64(uint32(src))) + (k[3]+dst>>32)*(k[4]+uint64(uint32(dst)))
-	}
-	return hashMix(sums[0]>>32<<32 | sums[1]>>32)
-}
-
-// place is the sketch position of the flow that the decoded bits name: addresses; ports and protocol.
-func (h hashes) place(addresses, rest uint64) place {
-	if h.crc {
-		return switchPlace(addresses, rest)
-	}
-	proto := uint8(rest >> 24)
-	if h.pair {
-		proto = 0
-	}
-	key := h.flow(endpoint(uint32(addresses>>32), uint16(rest>>48), proto), endpoint(uint32(addresses), uint16(rest>>32), proto))
-	return place{hashMix(key + placeRows), hashMix(key + hashGolden)}
-}
-
-// switchPlace is lean_place_crc(): four rows over both addresses, the ports, and 8 bytes of zeros.
-func switchPlace(addresses, rest uint64) place {
-	var b [44]byte
-	for side, address := range []uint32{uint32(addresses >> 32), uint32(addresses)} {
-		binary.BigEndian.PutUint32(b[16*side+8:], 0xffff)
-		binary.BigEndian.PutUint32(b[16*side+12:], address)
-	}
-	binary.BigEndian.PutUint32(b[32:], uint32(rest>>32))
-	var rows [4]uint64
-	for row, table := range loader.HashRows {
-		rows[row] = uint64(crc32.Checksum(b[:], table))
-	}
-	return place{rows[0] | rows[1]<<32, rows[2] | rows[3]<<32}
-}
 
 // nameless decodes the heaviest flow of each bucket from a statistic's sub-buckets; the data plane reports no keys in this mode.
 func (i *instance) nameless(bank int) (candidates, error) {
@@ -91,57 +23,18 @@ func (i *instance) nameless(bank int) (candidates, error) {
 		return nil, err
 	}
 	found := candidates{}
-	h := hashes{loader.HashKeys(i.seed), i.pair, i.head.CRC}
+	h := sketch.Hashes{Keys: loader.HashKeys(i.seed), Pair: i.pair, CRC: i.head.CRC}
 	for b := 0; b+bitsBucket <= len(cells); b += bitsBucket {
-		addresses, rest, ok := h.bucketKey(cells[b : b+bitsUsed])
+		addresses, rest, ok := h.BucketKey(cells[b : b+bitsUsed])
 		if !ok {
 			continue
 		}
-		at := h.place(addresses, rest)
-		if int(at.rest>>16&0xffff)&(len(cells)/bitsBucket-1) == b/bitsBucket { // else it is not of this bucket
+		at := h.Place(addresses, rest)
+		if int(at.Rest>>16&0xffff)&(len(cells)/bitsBucket-1) == b/bitsBucket { // else it is not of this bucket
 			found[i.keyOfBits(addresses, rest)] = candidate{at: at}
 		}
 	}
 	return found, nil
-}
-
-// bucketKey takes each bit from the sign of its cell, tries both values where the cell is 0, and verifies the result with the
-// check bits.
-func (h hashes) bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
-	var unknown []int
-	var words [2]uint64
-	for bit, c := range cells {
-		switch v := int32(uint32(c)); {
-		case v > 0:
-			words[bit/64] |= 1 << (63 - bit%64)
-		case v == 0:
-			unknown = append(unknown, bit)
-		}
-	}
-	if len(unknown) > bitsUnknown {
-		return 0, 0, false
-	}
-	for try := range 1 << len(unknown) {
-		for n, bit := range unknown {
-			mask := uint64(1) << (63 - bit%64)
-			words[bit/64] &^= mask
-			if try>>n&1 == 1 {
-				words[bit/64] |= mask
-			}
-		}
-		if rest := words[1] &^ 0xffffff; h.check(words[0], rest) == words[1]>>8&0xffff {
-			return words[0], rest, true
-		}
-	}
-	return 0, 0, false
-}
-
-// check is bits_check().
-func (h hashes) check(addresses, rest uint64) uint64 {
-	if h.crc {
-		return switchPlace(addresses, rest).rest>>48 ^ rest>>24&0xff
-	}
-	return hashMix(addresses^hashMix(rest)) >> 48
 }
 
 // keyOfBits converts decoded bits to the key that reports use: heavy.Key of IPv4.

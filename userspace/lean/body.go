@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 	"github.com/xdpmon/xdpmon/userspace/lean/limit"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -55,52 +56,52 @@ func (i *estimator) decode(s stat, named candidates, n counts) ranked {
 		places[k], events[k] = named[key].at, named[key].value
 	}
 	d := i.estimates(s, places, n)
-	d.events = events
+	d.Events = events
 	return i.rank(s, keys, d, n)
 }
 
 // estimates reads the flows' values from the keyed counters or the sketch, whichever holds the statistic's counts.
-func (i *estimator) estimates(s stat, places []place, n counts) decoded {
+func (i *estimator) estimates(s stat, places []place, n counts) sketch.Decoded {
 	if k, ok := i.statistics[s].(keyed); ok {
 		if d, used := k.decodeKeyed(i.array, places, n); used {
 			return d
 		}
 	}
-	sk := newSketch(i.cells(registers[s]))
+	sk := sketch.New(i.cells(registers[s]))
 	if i.walks(s) {
-		return sk.alone(places)
+		return sk.Alone(places)
 	}
-	d := sk.decode(places)
+	d := sk.Decode(places)
 	if s == latency && i.mean() {
-		d.delays = i.delays(places)
+		d.Delays = i.delays(places)
 	}
 	return d
 }
 
 // delays reads from the second sketch how many delays each flow had.
 func (i *estimator) delays(places []place) []float64 {
-	sk := newSketch(i.cells(meanRegister))
-	values := sk.decode(places).values
+	sk := sketch.New(i.cells(meanRegister))
+	values := sk.Decode(places).Values
 	for k := range values {
 		values[k] /= sixteenths
 	}
 	return values
 }
 
-func (i *estimator) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
+func (i *estimator) rank(s stat, keys []heavy.Key, d sketch.Decoded, n counts) ranked {
 	st := i.statistics[s]
-	r := ranked{noise: expect.MedianError * d.noise * st.unit()}
+	r := ranked{noise: expect.MedianError * d.Noise * st.unit()}
 	for k, key := range keys {
-		variance := math.Pow(expect.MedianError*d.noise, 2)
+		variance := math.Pow(expect.MedianError*d.Noise, 2)
 		if p, ok := st.(sampled); ok {
-			variance += p.sampling(d.values[k], d.events[k], n)
+			variance += p.sampling(d.Values[k], d.Events[k], n)
 		}
-		f := flow{key: key, value: st.estimate(d.values[k]) * st.unit(),
-			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.plain[k]) * st.unit()}
-		if d.delays != nil {
-			f.count = d.delays[k]
+		f := flow{key: key, value: st.estimate(d.Values[k]) * st.unit(),
+			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.Plain[k]) * st.unit()}
+		if d.Delays != nil {
+			f.count = d.Delays[k]
 		}
-		f.low, f.high = i.bounds(s, d.values[k], expect.MedianError*d.noise, n)
+		f.low, f.high = i.bounds(s, d.Values[k], expect.MedianError*d.Noise, n)
 		r.flows = append(r.flows, f)
 	}
 	slices.SortFunc(r.flows, func(a, b flow) int {

@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/lean/limit"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 const (
@@ -31,6 +32,8 @@ type config struct {
 	spec       heavy.Spec
 	pair       bool
 	bytes      bool
+	rate       bool // flows are ranked by rate
+	least      int  // by rate: packets of a listed flow
 	agree      uint32
 	budget     int // candidates a window and statistic
 	share      int // log2 of budget
@@ -44,7 +47,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{
 		values: v,
 		bytes:  v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
-		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: setup.WindowNS,
+		rate: v.Text("by") == "rate", least: int(v.Int("least")), top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: setup.WindowNS,
 	}
 	if c.windowNS == 0 {
 		c.windowNS = usualWindow
@@ -86,8 +89,14 @@ func (c *config) choose(v algo.Values, setup algo.Setup) (err error) {
 		}
 		c.on = append(c.on, s)
 		c.layouts[s] = bounded(c.statistics[s].layout(scale))
+		if c.rate {
+			c.layouts[s] = rateLayout(s, scale)
+		}
 	}
 	slices.Sort(c.on)
+	if c.rate {
+		return defaultForms(v)
+	}
 	if v.Text("keys") == "bits" {
 		return c.chooseBits(v, scale)
 	}
@@ -146,6 +155,7 @@ func (c *config) constants() map[constant.Name]any {
 		constant.LeanAgree:    c.agree,
 		constant.LeanAbsolute: c.absolute(),
 		constant.LeanBitsOn:   c.buckets > 0,
+		constant.LeanRateOn:   c.rate,
 	}
 	for _, s := range c.on {
 		maps.Copy(all, c.statistics[s].constants(c.layouts[s]))
@@ -188,8 +198,8 @@ func (c *config) limiter(s stat) *limit.Limiter {
 }
 
 // rowNames and filterNames are the registers of a statistic.
-func rowNames(register string) (names [rows]string) {
-	for r := range rows {
+func rowNames(register string) (names [sketch.Rows]string) {
+	for r := range sketch.Rows {
 		names[r] = fmt.Sprintf("%s_%d", register, r)
 	}
 	return names
@@ -241,7 +251,7 @@ func (c *config) used() (n int) {
 	}
 	n += 4 * c.buckets * bitsBucket
 	if c.mean() {
-		n += 4 * rows * c.layouts[latency].columns
+		n += 4 * sketch.Rows * c.layouts[latency].columns
 	}
 	return n
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 // distinctRegisters are the registers of one list entry: DISTINCT_REGISTERS of bpf/lean/distinct.h.
@@ -21,24 +22,24 @@ func distinctLayout(scale float64) layout {
 
 // decodeKeyed reads Algorithm 4's list; ok is false when the sketch holds the counts. A flow's value is its packets less its
 // distinct packets. The noise is the mean error of the listed flows.
-func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []place, _ counts) (d decoded, ok bool) {
+func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []place, _ counts) (d sketch.Decoded, ok bool) {
 	if !r.distinct {
 		return d, false
 	}
 	list, ranks := array("lean_ret_list"), array("lean_ret_rank")
-	d.values = make([]float64, len(places))
+	d.Values = make([]float64, len(places))
 	var sum float64
 	for k, p := range places {
-		entry := int(uint32(p.rows)) & (len(list) - 1)
-		if list[entry]>>32 != p.rows>>32 {
+		entry := int(uint32(p.Rows)) & (len(list) - 1)
+		if list[entry]>>32 != p.Rows>>32 {
 			continue
 		}
 		n := float64(uint32(list[entry]))
-		different := expect.Different(ranks[entry*distinctRegisters:][:distinctRegisters], p.rows>>40&0xff)
-		d.values[k] = max(0, n-different)
+		different := expect.Different(ranks[entry*distinctRegisters:][:distinctRegisters], p.Rows>>40&0xff)
+		d.Values[k] = max(0, n-different)
 		sum += distinctError * different
 	}
-	d.plain, d.noise = d.values, sum/float64(max(1, len(places)))/expect.MedianError
+	d.Plain, d.Noise = d.Values, sum/float64(max(1, len(places)))/expect.MedianError
 	return d, true
 }
 

@@ -51,7 +51,7 @@ func TestRegistersOfAnotherOwnerAreEmpty(t *testing.T) {
 
 // A Misra-Gries counter is never larger than the flow's events, and the stated deficit is what was taken away.
 func TestKeyedCounts(t *testing.T) {
-	at := place{rows: 0xabcd<<32 | 5}
+	at := place{Rows: 0xabcd<<32 | 5}
 	words := make([]uint64, 8)
 	words[5] = 0xabcd<<32 | 7
 	if got := keyedCount(words, at); got != 7 {

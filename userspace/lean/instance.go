@@ -15,6 +15,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/lean/limit"
+	"github.com/xdpmon/xdpmon/userspace/lean/rates"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -53,6 +55,9 @@ type instance struct {
 	given    []uint64 // last written contents of shifts
 	limiters [stats]*limit.Limiter
 	pending  [2]named
+	owners   [2][stats]rates.Owners // by rate
+	slow     rates.Threshold        // ... of latency
+	slowest  *maps.Array
 	bank     int                // that the data plane writes to
 	later    bool               // at least one window has ended: the load is known
 	judged   bool               // an oracle compares found with the truth
@@ -66,6 +71,9 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 		i.limiters[s] = c.limiter(s)
 	}
 	i.pending = [2]named{newNamed(), newNamed()}
+	if i.rate {
+		i.slow.Slots = max(i.layouts[latency].tables[rateSums], 1)
+	}
 	return i, nil
 }
 
@@ -129,6 +137,12 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 			return err
 		}
 	}
+	if i.slowest, err = set.Array("lean_slow"); err != nil {
+		return err
+	}
+	if err := i.slowest.Write(0, []uint64{uint64(i.slow.Ticks)}); err != nil {
+		return err
+	}
 	return i.publish()
 }
 
@@ -181,7 +195,10 @@ func (i *instance) follow(now int64) (err error) {
 	if i.words, err = i.counts.Read(i.bank, i.words); err != nil {
 		return err
 	}
-	return i.requests(now, counts(i.words), false)
+	if err := i.requests(now, counts(i.words), false); err != nil {
+		return err
+	}
+	return i.followSlow(counts(i.words), false)
 }
 
 func (i *instance) requests(now int64, n counts, closed bool) error {
@@ -213,12 +230,16 @@ func (i *instance) NextTick(start, now int64) int64 {
 func (i *instance) poll() error {
 	return i.ring.Drain(func(b []byte) {
 		var e event
+		if i.rate {
+			i.takes(b)
+			return
+		}
 		if len(b) < int(unsafe.Sizeof(e)) {
 			return
 		}
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
 		if key, ok := i.keyOf(&e); ok && e.Stat < uint8(stats) {
-			i.pending[e.Bank&1][e.Stat][key] = candidate{place{e.At.Rows, e.At.Rest}, float64(int64(e.Value))}
+			i.pending[e.Bank&1][e.Stat][key] = candidate{place{Rows: e.At.Rows, Rest: e.At.Rest}, float64(int64(e.Value))}
 		}
 	})
 }
@@ -258,6 +279,13 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	}
 	for _, s := range i.on {
 		i.found[s] = i.found[s][:0]
+		if i.rate {
+			for _, f := range i.measure(s, n).List(e.rated[s]) {
+				i.found[s] = append(i.found[s], f.Key)
+			}
+			i.found[s] = i.found[s][:min(len(i.found[s]), i.top)]
+			continue
+		}
 		for _, f := range i.listed(e.decode(s, e.named[s], n)) {
 			i.found[s] = append(i.found[s], f.key)
 		}
@@ -286,10 +314,15 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if l := i.latency(); l != nil {
 		s.Words[chanceWords] = snapshot.Floats([]float64{l.chance.p, l.chance.p, l.chance.rate})
 	}
-	for _, st := range i.on {
-		s.Words[namedWords+st.String()] = named[st].words()
+	if i.rate {
+		err = i.ratesInto(s, bank, n)
+	} else {
+		for _, st := range i.on {
+			s.Words[namedWords+st.String()] = named[st].words()
+		}
+		err = i.registersInto(s, bank)
 	}
-	if err := i.registersInto(s, bank); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	i.bank, i.later = 1-bank, true
@@ -297,6 +330,9 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		i.limiters[st].After(len(named[st]))
 	}
 	if err := i.requests(w.End, n, true); err != nil {
+		return nil, err
+	}
+	if err := i.followSlow(n, true); err != nil {
 		return nil, err
 	}
 	return s, i.publish()
@@ -319,7 +355,7 @@ func (i *instance) registersInto(s *snapshot.Snapshot, bank int) error {
 		if err != nil {
 			return err
 		}
-		s.Words[name] = extended(words)
+		s.Words[name] = sketch.Extended(words)
 	}
 	for _, name := range others {
 		words, err := i.set.ReadReset(name, bank)

@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 // Who is added where others have been measuring begins in the bank that packets write to.
@@ -41,7 +42,7 @@ func configured(t *testing.T, set map[string]string) *config {
 // The mean has rows of its own, which are included in the memory.
 func TestMemoryOfTheMean(t *testing.T) {
 	without, with := configured(t, map[string]string{"stat": "latency"}), configured(t, map[string]string{"stat": "latency", "mean": "true"})
-	if more := with.used() - without.used(); more != 4*rows*with.layouts[latency].columns || more <= 0 {
+	if more := with.used() - without.used(); more != 4*sketch.Rows*with.layouts[latency].columns || more <= 0 {
 		t.Errorf("%d bytes without the mean, %d with it, in %d columns", without.used(), with.used(), with.layouts[latency].columns)
 	}
 }

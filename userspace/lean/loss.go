@@ -125,3 +125,11 @@ func (l *losses) notes(counts) []string {
 func (l *losses) lost(n counts) map[string]uint64 {
 	return map[string]uint64{"loss_not_followed": n.at(bpf.LeanLeanCounterLEAN_REFUSED)}
 }
+
+// followed implements partial.
+func (l *losses) followed(n counts) (share, missed float64) {
+	return max(leastFollowed, shareOf(n.at(bpf.LeanLeanCounterLEAN_COMPARED), n.at(bpf.LeanLeanCounterLEAN_NUMBERED))), 0
+}
+
+// leastFollowed bounds the correction of flows' sizes.
+const leastFollowed = 0.25

@@ -5,6 +5,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -66,10 +67,12 @@ func (o *reorderings) values(n counts) []report.Value {
 	}
 }
 
+// movesShare: events that are missed because their flow moves to way 0.
+const movesShare = 0.02
+
 // missed implements countable. A flow that moves to way 0 loses its maximum and starts over.
 func (o *reorderings) missed(n counts) (share, size float64) {
-	const moves = 0.02
-	return moves + shareOf(o.of(n, bpf.LeanOooCounterOOO_REFUSED), o.of(n, bpf.LeanOooCounterOOO_SEGMENTS)), n.eventSize(ooo)
+	return movesShare + shareOf(o.of(n, bpf.LeanOooCounterOOO_REFUSED), o.of(n, bpf.LeanOooCounterOOO_SEGMENTS)), n.eventSize(ooo)
 }
 
 func (o *reorderings) notes(counts) []string {
@@ -82,16 +85,16 @@ func (o *reorderings) lost(n counts) map[string]uint64 {
 
 // decodeKeyed reads the Misra-Gries counters of the reported flows; ok is false when the sketch holds the counts. The noise is
 // the mean decrement of a counter by other flows: counts are too small by about that, never too large.
-func (o *reorderings) decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool) {
+func (o *reorderings) decodeKeyed(array func(name string) []uint64, places []place, n counts) (d sketch.Decoded, ok bool) {
 	if !o.misraGries {
 		return d, false
 	}
 	words := array(keyedRegister)
-	d.values = make([]float64, len(places))
+	d.Values = make([]float64, len(places))
 	for k, p := range places {
-		d.values[k] = keyedCount(words, p)
+		d.Values[k] = keyedCount(words, p)
 	}
-	d.plain, d.noise = d.values, keyedDeficit(words, float64(n.total(ooo)))/expect.MedianError
+	d.Plain, d.Noise = d.Values, keyedDeficit(words, float64(n.total(ooo)))/expect.MedianError
 	return d, true
 }
 
@@ -107,8 +110,8 @@ func (o *reorderings) keyedArrays() []string {
 
 // keyedCount is a flow's counter, 0 if another flow owns it: ooo_tally() of bpf/lean/ooo.h.
 func keyedCount(words []uint64, p place) float64 {
-	word := words[int(uint32(p.rows))&(len(words)-1)]
-	if word>>32 != p.rows>>32 {
+	word := words[int(uint32(p.Rows))&(len(words)-1)]
+	if word>>32 != p.Rows>>32 {
 		return 0
 	}
 	return float64(uint32(word))
@@ -123,3 +126,6 @@ func keyedDeficit(words []uint64, events float64) float64 {
 	}
 	return max(0, events-counted) / 2 / float64(len(words))
 }
+
+// followed implements partial.
+func (o *reorderings) followed(counts) (share, missed float64) { return 1, movesShare }

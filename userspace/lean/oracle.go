@@ -7,6 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/lean/exact"
+	"github.com/xdpmon/xdpmon/userspace/lean/rates"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -85,8 +86,15 @@ func (c *config) lostUnit() report.Unit {
 func (i *instance) trueTable(s stat, tallies map[heavy.Key]exact.Tally) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Limit: i.top, Help: "most affected first",
 		Columns: append(i.spec.Columns(), i.statistics[s].value())}
+	if i.rate {
+		t.Title, t.Help, t.Columns = rateTitles[s], rates.Help, append(i.spec.Columns(), rateColumns[s])
+	}
 	for _, f := range i.asked(s, tallies) {
-		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value)))
+		cell := i.cell(s, f.value)
+		if i.rate {
+			cell = rateCell(s, f.value)
+		}
+		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), cell))
 	}
 	return t
 }
@@ -94,14 +102,17 @@ func (i *instance) trueTable(s stat, tallies map[heavy.Key]exact.Tally) report.T
 // asked are the most affected flows, followed by the other flows that the instance has listed, so that every listed flow can be
 // compared with the truth.
 func (i *instance) asked(s stat, tallies map[heavy.Key]exact.Tally) []flow {
-	list := largest(s, tallies, i.top)
+	list, valueOf := largest(s, tallies, i.top), amountOf
+	if i.rate {
+		list, valueOf = fastest(s, tallies, i.top, uint64(i.least)), func(t *exact.Tally, s stat) float64 { value, _ := t.Rate(s.String()); return value }
+	}
 	known := map[heavy.Key]bool{}
 	for _, f := range list {
 		known[f.key] = true
 	}
 	for _, key := range i.found[s] {
 		if t := tallies[key]; !known[key] {
-			list = append(list, flow{key: key, value: amountOf(&t, s)})
+			list = append(list, flow{key: key, value: valueOf(&t, s)})
 		}
 	}
 	return list
@@ -112,6 +123,20 @@ func largest(s stat, tallies map[heavy.Key]exact.Tally, top int) []flow {
 	var list []flow
 	for key, t := range tallies {
 		if v := amountOf(&t, s); v > 0 {
+			list = append(list, flow{key: key, value: v})
+		}
+	}
+	slices.SortFunc(list, func(a, b flow) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), a.key.Compare(b.key))
+	})
+	return list[:min(top, len(list))]
+}
+
+// fastest are the top flows by rate among those with least packets or more.
+func fastest(s stat, tallies map[heavy.Key]exact.Tally, top int, least uint64) []flow {
+	var list []flow
+	for key, t := range tallies {
+		if v, packets := t.Rate(s.String()); v > 0 && packets >= least {
 			list = append(list, flow{key: key, value: v})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/lean/entries"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 // twinP is the share of segments that a switch follows until its control plane has measured the load. The eBPF form starts with
@@ -23,7 +24,7 @@ const twinLimit = 1
 // twinForms: the twin has the four statistics of IPv4 in one form each.
 var twinForms = []algo.TwinForm{algo.Just("latency", "matched"), algo.Just("loss", "gaps"), algo.Just("loss.id", "ipid"), algo.Just("ooo", "sketch"),
 	algo.Just("retrans", "sequence"), algo.Just("key", "5tuple"), algo.Just("count", "packets"), algo.Just("agree", "3"),
-	algo.Just("memory", "40kB")}
+	algo.Just("memory", "40kB"), algo.Just("by", "count")}
 
 // P4 implements algo.Twin: it generates the sizes that the twin shares with the eBPF form, and the tables and controls that repeat for every row of a
 // sketch and every array of a filter.
@@ -141,8 +142,8 @@ func (c *config) twinTables(odds *chance) string {
 	parts.Write(&b, "value", p4text.Values{"Entries": strings.Join(values, "\n"), "Size": len(values)})
 	parts.Write(&b, "signed", nil)
 	for _, s := range twinStats {
-		for r := range rows {
-			s.row(&b, r, r < rows-1 && c.buckets == 0)
+		for r := range sketch.Rows {
+			s.row(&b, r, r < sketch.Rows-1 && c.buckets == 0)
 		}
 		for f := range 2 {
 			if c.buckets == 0 {
@@ -197,7 +198,7 @@ func (s twinStat) row(b *strings.Builder, r int, read bool) {
 		return
 	}
 	t["What"] = fmt.Sprintf("row %d of %s", r, s.stat)
-	if r == rows-1 {
+	if r == sketch.Rows-1 {
 		t["At"] = lastStage
 	}
 	parts.Write(b, "unreadRow", t)

@@ -69,10 +69,12 @@ func (r *repetitions) values(n counts) []report.Value {
 	}
 }
 
+// soonShare: bytes repeated 3 to 9 ms after they were first sent may be missed.
+const soonShare = 0.15
+
 // missed implements countable. Bytes repeated 3 to 9 ms after they were first sent may be newer than the recorded cuts (bpf/lean/retrans.h).
 func (r *repetitions) missed(n counts) (share, size float64) {
-	const soon = 0.15
-	return soon + shareOf(r.of(n, bpf.LeanRetransCounterRET_REFUSED), r.of(n, bpf.LeanRetransCounterRET_SEGMENTS)), n.eventSize(retrans)
+	return soonShare + shareOf(r.of(n, bpf.LeanRetransCounterRET_REFUSED), r.of(n, bpf.LeanRetransCounterRET_SEGMENTS)), n.eventSize(retrans)
 }
 
 func (r *repetitions) notes(counts) []string {
@@ -84,4 +86,9 @@ func (r *repetitions) notes(counts) []string {
 
 func (r *repetitions) lost(n counts) map[string]uint64 {
 	return map[string]uint64{"retrans_not_watched": r.of(n, bpf.LeanRetransCounterRET_REFUSED)}
+}
+
+// followed implements partial.
+func (r *repetitions) followed(n counts) (share, missed float64) {
+	return max(leastFollowed, shareOf(r.of(n, bpf.LeanRetransCounterRET_COMPARED), r.of(n, bpf.LeanRetransCounterRET_SEGMENTS))), soonShare
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 )
 
 // Rules are the table entries that a control plane sets while a switch runs: which segments are followed, the weights of their
@@ -97,7 +98,7 @@ func (c *config) switchLimits() (all []Limit, err error) {
 		if !s.valued {
 			least-- // a row is compared before the event adds its 1
 		}
-		for r := range rows - 1 {
+		for r := range sketch.Rows - 1 {
 			row := fmt.Sprintf("Ingress.lean.%s_%d.", s.name, r)
 			all = append(all, Limit{row + "at_least", least}, Limit{row + "at_most", -least})
 		}

@@ -9,6 +9,8 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/rates"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -27,7 +29,7 @@ func (c candidates) words() snapshot.Words {
 	w := make(snapshot.Words, 0, namedWidth*len(c))
 	for _, key := range slices.SortedFunc(maps.Keys(c), heavy.Key.Compare) {
 		f := c[key]
-		w = append(append(w, key[:]...), f.at.rows, f.at.rest, math.Float64bits(f.value))
+		w = append(append(w, key[:]...), f.at.Rows, f.at.Rest, math.Float64bits(f.value))
 	}
 	return w
 }
@@ -35,7 +37,7 @@ func (c candidates) words() snapshot.Words {
 func candidatesOf(r *snapshot.Reader, name string) candidates {
 	c := candidates{}
 	for _, w := range r.Rows(name, namedWidth) {
-		f := candidate{at: place{w[heavy.KeyWords], w[heavy.KeyWords+1]}, value: math.Float64frombits(w[heavy.KeyWords+2])}
+		f := candidate{at: place{Rows: w[heavy.KeyWords], Rest: w[heavy.KeyWords+1]}, value: math.Float64frombits(w[heavy.KeyWords+2])}
 		if !(math.Abs(f.value) <= mostCounted) {
 			r.Refuse("a flow with an event of %g", f.value)
 			return c
@@ -50,6 +52,9 @@ const mostCounted = math.MaxInt64
 
 // arrays are the registers of a snapshot: cells of sketches, and counters under keys.
 func (c *config) arrays() (sketches, others []string) {
+	if c.rate {
+		return nil, nil
+	}
 	for _, s := range c.on {
 		names := rowNames(registers[s])
 		sketches = append(sketches, names[:]...)
@@ -71,12 +76,15 @@ type estimator struct {
 	sized  map[string]int
 	limits []float64
 	named  named
+	rated  [stats]map[heavy.Key]rates.Flow // by rate
+	lost   []uint64                        // by rate: words whose flow is not known
+	slow   uint64                          // by rate: ticks
 }
 
 // array reads a register from the snapshot.
 func (i *estimator) array(name string) []uint64 { return i.words.Words(name, i.sized[name]) }
 
-func (i *estimator) cells(register string) (words [rows][]uint64) {
+func (i *estimator) cells(register string) (words [sketch.Rows][]uint64) {
 	for r, name := range rowNames(register) {
 		words[r] = i.array(name)
 	}
@@ -90,6 +98,10 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, error) {
 	e.limits = e.words.Floats(limitWords, int(stats))
 	if l := c.latency(); l != nil {
 		e.config = c.at(e.words.Floats(chanceWords, 3), e.words)
+	}
+	if c.rate {
+		e.openRates()
+		return e, n, e.words.Err()
 	}
 	for _, s := range c.on {
 		e.named[s] = candidatesOf(e.words, namedWords+s.String())
@@ -126,7 +138,11 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 		result.Body.Notes = c.bitsNotes(n)
 	}
 	for _, s := range c.on {
-		e.describe(&result, s, e.decode(s, e.named[s], n), n)
+		if c.rate {
+			e.describeRates(&result, s, n)
+		} else {
+			e.describe(&result, s, e.decode(s, e.named[s], n), n)
+		}
 	}
 	result.Body = result.Body.Answering("loss_missing", "loss_share", "out_of_order", "retransmitted", "retransmitted_share")
 	result.Body.Overview = report.Overview{Lost: "loss_gaps", Back: "loss_given_back", Among: "loss_examined"}
@@ -135,7 +151,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 
 // Losses implements algo.LossReporter: flows whose loss is larger than the sketch's noise explains.
 func (c *config) Losses(s *snapshot.Snapshot) ([]algo.Loss, error) {
-	if c.statistics[loss] == nil {
+	if c.statistics[loss] == nil || c.rate {
 		return nil, nil
 	}
 	e, n, err := c.open(s)
@@ -171,12 +187,15 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	s := snapshot.Together(a, b)
+	if c.rate {
+		c.mergeRates(s, a, b, x, y)
+	}
 	sketches, others := c.arrays()
 	for _, name := range append(sketches, counterWords) {
 		s.Words[name] = snapshot.Sum(a.Words[name], b.Words[name])
 	}
 	for _, name := range others {
-		s.Words[name] = keyedSum(a.Words[name], b.Words[name])
+		s.Words[name] = sketch.KeyedSum(a.Words[name], b.Words[name])
 	}
 	limits := make([]float64, stats)
 	for n := range limits {
@@ -184,7 +203,9 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	}
 	s.Words[limitWords] = snapshot.Floats(limits)
 	for _, st := range c.on {
-		s.Words[namedWords+st.String()] = united(x.named[st], y.named[st]).words()
+		if !c.rate {
+			s.Words[namedWords+st.String()] = united(x.named[st], y.named[st]).words()
+		}
 	}
 	if c.latency() != nil { // each host weighted its delays by its own p: the smallest p and the largest rate bound the error
 		p, q := x.latency().chance, y.latency().chance
@@ -203,23 +224,4 @@ func united(a, b candidates) candidates {
 		all[key] = f
 	}
 	return all
-}
-
-// keyedSum merges Misra-Gries counters: where one entry has two owners, the larger count stays, reduced by the smaller.
-func keyedSum(a, b []uint64) snapshot.Words {
-	sum := make(snapshot.Words, len(a))
-	for n := range sum {
-		x, y := a[n], b[n]
-		if uint32(x) < uint32(y) {
-			x, y = y, x
-		}
-		count := uint64(uint32(x))
-		if x>>32 == y>>32 {
-			count = min(count+uint64(uint32(y)), math.MaxUint32)
-		} else {
-			count -= uint64(uint32(y))
-		}
-		sum[n] = x>>32<<32 | count
-	}
-	return sum
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
@@ -40,7 +41,7 @@ func sketched(t *testing.T, set map[string]string, events []happening) *snapshot
 		for _, e := range events {
 			key, at := flowOf(e.flow)
 			for r, name := range rowNames(registers[st]) {
-				column, sign := at.cell(r, sizes[name])
+				column, sign := at.Cell(r, sizes[name])
 				s.Words[name][column] += uint64(int64(sign) * e.value)
 			}
 			n[int(bpf.LeanLeanCounterLEAN_TOTAL)+int(st)] += uint64(e.value)
@@ -62,7 +63,7 @@ func sketched(t *testing.T, set map[string]string, events []happening) *snapshot
 
 func flowOf(n int) (heavy.Key, place) {
 	random := rand.New(rand.NewPCG(7, uint64(n)))
-	return heavy.Key{uint64(0x0a000000+n)<<32 | 0x0a630001, 1 | 80<<32 | 6<<24}, place{random.Uint64(), random.Uint64()}
+	return heavy.Key{uint64(0x0a000000+n)<<32 | 0x0a630001, 1 | 80<<32 | 6<<24}, place{Rows: random.Uint64(), Rest: random.Uint64()}
 }
 
 // skewedEvents of flows 0 to 199: flow n has about 20000 / (n + 1).
@@ -143,7 +144,7 @@ func TestMergeRefuses(t *testing.T) {
 // Of Misra-Gries counters the larger owner stays, and no count is ever too large.
 func TestKeyedSum(t *testing.T) {
 	word := func(owner, count uint64) uint64 { return owner<<32 | count }
-	got := keyedSum([]uint64{word(1, 10), word(1, 10), word(1, 3), 0, word(9, math.MaxUint32)}, []uint64{word(1, 5), word(2, 4), word(2, 8), word(5, 1), word(9, 1)})
+	got := sketch.KeyedSum([]uint64{word(1, 10), word(1, 10), word(1, 3), 0, word(9, math.MaxUint32)}, []uint64{word(1, 5), word(2, 4), word(2, 8), word(5, 1), word(9, 1)})
 	for n, want := range []uint64{word(1, 15), word(1, 6), word(2, 5), word(5, 1), word(9, math.MaxUint32)} {
 		if got[n] != want {
 			t.Errorf("%d: %x, want %x", n, got[n], want)

@@ -3,6 +3,7 @@ package lean
 import (
 	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/sketch"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -22,6 +23,9 @@ var statNames = [stats]string{"latency", "loss", "ooo", "retrans"}
 
 func (s stat) String() string { return statNames[s] }
 
+// place is a flow's position in its statistic's registers.
+type place = sketch.Place
+
 // layout is how the memory of a statistic is divided.
 type layout struct {
 	columns int            // of a row
@@ -32,7 +36,7 @@ type layout struct {
 
 // bytes of one bank.
 func (l layout) bytes() int {
-	n := 4*rows*l.columns + 2*4*l.filter
+	n := 4*sketch.Rows*l.columns + 2*4*l.filter
 	for name, entries := range l.tables {
 		n += entries * l.widths[name]
 	}
@@ -66,7 +70,7 @@ type sampled interface {
 
 // keyed is a statistic that may hold its counts under keys instead of in the sketch; ok reports whether it does.
 type keyed interface {
-	decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool)
+	decodeKeyed(array func(name string) []uint64, places []place, n counts) (d sketch.Decoded, ok bool)
 	// keyedArrays are the registers that decodeKeyed reads.
 	keyedArrays() []string
 }
@@ -86,7 +90,7 @@ func newStatistic(s stat, v algo.Values, crc bool) (statistic, error) {
 
 // ownTables are the arrays that belong to one statistic; those of a statistic that is off keep one entry.
 var ownTables = func() (names []string) {
-	for _, widths := range []map[string]int{latencyWidths, lossWidths, oooWidths, retransWidths} {
+	for _, widths := range []map[string]int{latencyWidths, lossWidths, oooWidths, retransWidths, rateWidths} {
 		for name := range widths {
 			names = append(names, name)
 		}

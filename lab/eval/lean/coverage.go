@@ -26,7 +26,8 @@ func cells(*eval.Page) []coverage.Cell {
 func models() []coverage.Cell {
 	usual := traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Span: 12 * time.Second,
 		Delay: 50 * time.Millisecond, Loss: 0.04, Late: 0.04, Again: 0.02}
-	crowded, repaired, mirrored := usual, usual, usual
+	crowded, repaired, mirrored, even := usual, usual, usual, usual
+	even.Most, even.Victims = mostRate, 0
 	crowded.Packets, crowded.Flows = 100_000, 10_000
 	repaired.Repair, repaired.Loss = true, 0.1
 	mirrored.Mirror = 0.1
@@ -35,6 +36,8 @@ func models() []coverage.Cell {
 		modelled("crowded model", crowded, sized(nil, "40kB", "5kB")),
 		modelled("repaired losses", repaired, sized(nil, "40kB")),
 		modelled("mirror", mirrored, sized(nil, "40kB")),
+		modelled("by rate", even, sized(map[string]string{"by": "rate", "least": "50"}, "40kB", "5kB")),
+		modelled("by rate, one in eight followed", even, sized(map[string]string{"by": "rate", "least": "50", "p": "1/8"}, "40kB")),
 		modelled("one in eight followed", usual, sized(map[string]string{"p": "1/8"}, "40kB")),
 	}
 }

@@ -13,6 +13,7 @@ func init() {
 		{Name: "scan", Title: "A scan of 100,000 unanswered SYNs", Run: scan},
 		{Name: "severity", Title: "Figures 6 a, c and 7 a, c: severity", Run: severities},
 		{Name: "memory", Title: "Figures 6 b, d and 7 b, d: memory", Run: memories},
+		{Name: "rate", Title: "By rate", Run: rates},
 		{Name: "identifiers", Title: "Loss by IPv4 IDs and by bytes", Run: identifiers},
 		{Name: "variance", Title: "Why the paper's forms end where they do", Run: variance},
 		{Name: "captures", Title: "Real captures", Run: captures},

@@ -73,6 +73,14 @@ func rank(tallies map[heavy.Key]exact.Tally, statistic string) *ranking {
 	return r
 }
 
+// packetsOf counts a model's packets exactly.
+func packetsOf(m *traffic.Lean, all *exact.Truth) (n int) {
+	for p := (packet.Packet{}); m.Next(&p); n++ {
+		all.Packet(&p)
+	}
+	return n
+}
+
 // observe calculates the truth of a model.
 func observe(o traffic.LeanOptions) (*truth, error) {
 	m, err := traffic.NewLean(o)
@@ -81,9 +89,7 @@ func observe(o traffic.LeanOptions) (*truth, error) {
 	}
 	all := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	t := &truth{of: map[string]*ranking{}}
-	for p := (packet.Packet{}); m.Next(&p); t.packets++ {
-		all.Packet(&p)
-	}
+	t.packets = packetsOf(m, all)
 	tallies, _ := all.Window()
 	for _, s := range statistics {
 		t.of[s] = rank(tallies, s)

@@ -2,6 +2,7 @@
 package exact
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
@@ -52,6 +53,10 @@ type Tally struct {
 	OutOfOrder uint64
 	Again      uint64
 	Duplicates uint64
+	Requests   uint64 // segments that ask for an ACK; aggregates count as their segments, here and below
+	Numbered   uint64 // packets with the numbers that loss is detected from
+	Holes      int64  // packets before which something is missing, less those that arrived late
+	Data       uint64 // packets with data, copies of a mirror not counted
 }
 
 // Seen counts the packets of a window.
@@ -102,6 +107,9 @@ func (t *Truth) latency(p *packet.Packet) {
 	switch e.Outcome {
 	case delay.Request, delay.Repeated:
 		t.seen.Requests++
+		if f := t.flows[direction{p.Src, p.Dst, p.SrcPort, p.DstPort, p.Proto}]; f != nil {
+			f.tally.Requests += uint64(max(p.Segs, 1))
+		}
 	case delay.Answered:
 		t.seen.Answered++
 		if f := t.flows[direction{p.Dst, p.Src, p.DstPort, p.SrcPort, p.Proto}]; f != nil {
@@ -131,6 +139,8 @@ func (t *Truth) loss(p *packet.Packet, f *follower) {
 	t.seen.Numbered++
 	t.seen.Lost += int64(lost)
 	f.tally.Lost += int64(lost)
+	f.tally.Numbered += uint64(max(p.Segs, 1))
+	f.tally.Holes += int64(cmp.Compare(lost, 0))
 }
 
 func (t *Truth) order(p *packet.Packet, f *follower) {
@@ -146,6 +156,8 @@ func (t *Truth) order(p *packet.Packet, f *follower) {
 	if v.duplicate {
 		t.seen.Duplicates++
 		f.tally.Duplicates++
+	} else {
+		f.tally.Data += uint64(max(p.Segs, 1))
 	}
 	if v.late {
 		t.seen.OutOfOrder += weight

@@ -1,4 +1,4 @@
-package lean
+package sketch
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 // The key of the one flow in a bucket is read from the signs of its cells, bits that are lost included, and nothing else is.
 func TestBucketKey(t *testing.T) {
 	for _, crc := range []bool{false, true} {
-		t.Run(fmt.Sprintf("crc %v", crc), func(t *testing.T) { checkBucketKey(t, hashes{crc: crc}) })
+		t.Run(fmt.Sprintf("crc %v", crc), func(t *testing.T) { checkBucketKey(t, Hashes{CRC: crc}) })
 	}
 }
 
-func checkBucketKey(t *testing.T, h hashes) {
+func checkBucketKey(t *testing.T, h Hashes) {
 	t.Helper()
 	const addresses = uint64(0x0a010203c0000201)
 	rest := uint64(443)<<48 | 5000<<32 | 6<<24
@@ -31,18 +31,18 @@ func checkBucketKey(t *testing.T, h hashes) {
 		return list
 	}
 	for _, lost := range [][]int{{}, {4}, {0, 6, 127 - 30}, {7, 31, 65}} {
-		a, r, ok := h.bucketKey(cells(lost...))
+		a, r, ok := h.BucketKey(cells(lost...))
 		if !ok || a != addresses || r != rest {
 			t.Errorf("without the bits %v: %#x %#x %v", lost, a, r, ok)
 		}
 	}
 	wrong := cells()
 	wrong[3] = 5
-	if _, _, ok := h.bucketKey(wrong); ok {
+	if _, _, ok := h.BucketKey(wrong); ok {
 		t.Error("a key that fails its check is taken")
 	}
 	all := make([]uint64, 128)
-	if _, _, ok := h.bucketKey(all); ok {
+	if _, _, ok := h.BucketKey(all); ok {
 		t.Error("an empty bucket has a key")
 	}
 }

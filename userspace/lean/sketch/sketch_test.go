@@ -1,4 +1,4 @@
-package lean
+package sketch
 
 import (
 	"math"
@@ -8,18 +8,18 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 )
 
-func emptySketch(columns int) *sketch {
-	var s sketch
+func emptySketch(columns int) *Sketch {
+	var s Sketch
 	for r := range s {
 		s[r] = make([]float64, columns)
 	}
 	return &s
 }
 
-func randomPlaces(rng *rand.Rand, n int) []place {
-	places := make([]place, n)
+func randomPlaces(rng *rand.Rand, n int) []Place {
+	places := make([]Place, n)
 	for i := range places {
-		places[i] = place{rng.Uint64(), rng.Uint64()}
+		places[i] = Place{rng.Uint64(), rng.Uint64()}
 	}
 	return places
 }
@@ -27,16 +27,16 @@ func randomPlaces(rng *rand.Rand, n int) []place {
 // A flow alone is what it is, whatever its signs are; cells are two's complement of 32 bits.
 func TestSketchOfOneFlow(t *testing.T) {
 	for _, p := range randomPlaces(rand.New(rand.NewPCG(1, 1)), 100) {
-		var words [rows][]uint64
+		var words [Rows][]uint64
 		for r := range words {
 			words[r] = make([]uint64, 64)
-			column, sign := p.cell(r, 64)
+			column, sign := p.Cell(r, 64)
 			words[r][column] = uint64(uint32(int32(sign * 1000)))
 		}
 		for r := range words {
-			words[r] = extended(words[r])
+			words[r] = Extended(words[r])
 		}
-		s := newSketch(words)
+		s := New(words)
 		if got := s.median(p); got != 1000 {
 			t.Fatalf("%v: %g, want 1000", p, got)
 		}
@@ -53,13 +53,13 @@ func TestDecodeIsExactWhereAllAreKnown(t *testing.T) {
 		values[i] = math.Round(1e6 / math.Pow(float64(i+1), 1.1))
 		s.add(places[i], values[i])
 	}
-	d := s.decode(places)
+	d := s.Decode(places)
 	worse := 0
 	for i, want := range values {
-		if math.Abs(d.values[i]-want) > 0.01*want+1 {
-			t.Errorf("flow %d: %.0f, want %.0f", i, d.values[i], want)
+		if math.Abs(d.Values[i]-want) > 0.01*want+1 {
+			t.Errorf("flow %d: %.0f, want %.0f", i, d.Values[i], want)
 		}
-		if math.Abs(d.plain[i]-want) > 0.5*want {
+		if math.Abs(d.Plain[i]-want) > 0.5*want {
 			worse++
 		}
 	}
