@@ -41,10 +41,11 @@ type spectra struct {
 	total  *delay.Spectrum   // of all rows
 	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
 	merged bool              // sum of several hosts
+	sampled
 }
 
 // body reports a window.
-func (e *estimator) body(n counts, s spectra) report.Body {
+func (e *estimator) body(n counts, s spectra, offset int64) report.Body {
 	var b report.Body
 	total := s.total
 	b.Values = append(b.Values, e.values(n, total)...)
@@ -57,9 +58,13 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 		f = e.fit(total)
 	}
 	b.Values = append(b.Values, f.values()...)
+	b.Values = append(b.Values, e.sampleValues(s.sampled)...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
 		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s)))
+	}
+	if e.samples > 0 {
+		b.Tables = append(b.Tables, e.sampleTables(s.sampled, b.Distributions[0].Quantiles, offset)...)
 	}
 	if len(e.parts) > 1 {
 		b.Tables = append(b.Tables, e.partTable(n))

@@ -26,12 +26,13 @@ type config struct {
 	combine  string
 	recorded bool
 	table    bool
+	samples  int   // the slowest that are listed by connection; 0: none is sent
 	mantissa int   // delay bins an octave: 2^mantissa
 	tick     int64 // ns
 }
 
 func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
-	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
+	c := &config{values: v, samples: int(v.Int("samples")), combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
 	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
 		if err := read(v); err != nil {
 			return nil, err
@@ -213,6 +214,7 @@ func (c *config) constants() map[constant.Name]any {
 		constant.FridgeTable:      c.table,
 		constant.FridgeGroup:      uint32(c.group.kind),
 		constant.FridgeRows:       uint32(c.rows),
+		constant.FridgeSamples:    c.samples > 0,
 		constant.FridgeGroupMask4: mask4,
 		constant.FridgeGroupMask6: mask6,
 		constant.MatchRule:        uint32(c.rules.Kind),
@@ -282,6 +284,9 @@ func (c *config) configure(spec *ebpf.CollectionSpec) error {
 		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
 			return err
 		}
+	}
+	if c.samples == 0 {
+		withoutSamples(spec)
 	}
 	return nil
 }

@@ -23,7 +23,11 @@ type instance struct {
 
 // New implements algo.Config.
 func (c *config) New(env algo.Env) (algo.Instance, error) {
-	return &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}, nil
+	i := &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}
+	if c.samples > 0 {
+		return newSampler(i), nil
+	}
+	return i, nil
 }
 
 // Configure implements algo.Instance.

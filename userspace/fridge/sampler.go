@@ -1,0 +1,183 @@
+package fridge
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// How often the stream of samples is read, ns: live, and of a capture's time. The ring holds what its rate allows in a second and a half.
+const (
+	sampleEvery       = 100_000_000
+	sampleReplayEvery = 1_000_000_000
+)
+
+// drawnRate is how many samples a second are drawn whatever their delay: a quarter of what the data plane sends at most.
+const drawnRate = 512
+
+// mostShift draws one id of 2^20: more would leave none.
+const mostShift = 20
+
+// sampler is an instance that reads single samples.
+type sampler struct {
+	*instance
+	ring    *maps.Ring
+	choice  *maps.Array
+	counts  *maps.Array
+	pending [2]*collection
+	bank    int    // that the data plane writes to
+	floor   int64  // ns
+	shift   int    // one response of 2^shift is drawn
+	given   uint64 // last written choice
+	drawn   int    // since the time last
+	last    int64  // ns; 0: not ticked yet
+}
+
+func newSampler(i *instance) *sampler {
+	s := &sampler{instance: i}
+	s.pending = [2]*collection{newCollection(i.config), newCollection(i.config)}
+	return s
+}
+
+// Bind implements algo.Instance.
+func (s *sampler) Bind(set *maps.Set) (err error) {
+	if err := s.instance.Bind(set); err != nil {
+		return err
+	}
+	if s.choice, err = set.Array("fridge_choice"); err != nil {
+		return err
+	}
+	if s.counts, err = set.Array("fridge_sampling"); err != nil {
+		return err
+	}
+	stream, err := set.Array("fridge_stream")
+	if err != nil {
+		return err
+	}
+	if s.ring, err = stream.Ring(); err != nil {
+		return err
+	}
+	s.given = math.MaxUint64
+	return s.publish()
+}
+
+// publish writes floor and mask where they have changed.
+func (s *sampler) publish() error {
+	word := (uint64(1)<<s.shift-1)<<32 | uint64(s.floor/s.tick)
+	if word == s.given {
+		return nil
+	}
+	s.given = word
+	return s.choice.Write(0, []uint64{word})
+}
+
+// IntervalNS implements algo.Controller.
+func (s *sampler) IntervalNS() int64 { return sampleEvery }
+
+// Rests implements algo.Rester.
+func (s *sampler) Rests() bool { return true }
+
+// Begin implements algo.WindowOpener.
+func (s *sampler) Begin(bank int) { s.bank = bank }
+
+// NextTick implements algo.ReplayController.
+func (s *sampler) NextTick(_, now int64) int64 { return now + sampleReplayEvery }
+
+// Tick implements algo.Controller: it reads the stream and makes it follow the load.
+func (s *sampler) Tick(now int64) error {
+	if err := s.poll(); err != nil {
+		return err
+	}
+	s.follow(now)
+	if c := s.pending[s.bank]; c.full() {
+		s.floor = c.least()
+	} else {
+		s.floor /= 2 // too high for this window's delays
+	}
+	return s.publish()
+}
+
+// follow chooses the share of responses that is drawn by the rate of those that were.
+func (s *sampler) follow(now int64) {
+	if s.last != 0 && now > s.last {
+		rate := float64(s.drawn) / (float64(now-s.last) / 1e9)
+		switch {
+		case rate > 2*drawnRate:
+			s.shift = min(mostShift, s.shift+bits.Len(uint(rate/drawnRate))-1)
+		case rate < drawnRate/4:
+			s.shift = max(0, s.shift-1)
+		}
+	}
+	s.drawn, s.last = 0, now
+}
+
+// poll drains the ring and adds each sample to its window.
+func (s *sampler) poll() error {
+	return s.ring.Drain(func(b []byte) {
+		var r bpf.FridgeFridgeSample
+		if len(b) < int(unsafe.Sizeof(r)) {
+			return
+		}
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), b)
+		one, ok := s.sampleOf(&r)
+		if !ok {
+			return
+		}
+		s.pending[r.Flags&uint8(bpf.FridgeFridgeSampleFlagSAMPLE_BANK)].add(one)
+		if r.Flags&uint8(bpf.FridgeFridgeSampleFlagSAMPLE_DRAWN) != 0 {
+			s.drawn++
+		}
+	})
+}
+
+// sampleOf is a record of the ring; false if no program of this configuration can have written it.
+func (s *sampler) sampleOf(r *bpf.FridgeFridgeSample) (sample, bool) {
+	p := packet.Packet{Valid: packet.IP | packet.Ports, Src: heavy.Address(r.Src, r.Family), Dst: heavy.Address(r.Dst, r.Family),
+		SrcPort: r.Sport, DstPort: r.Dport, Proto: r.Proto}
+	key, ok := sampleSpec.Of(&p)
+	return sample{time: int64(r.Time), delay: int64(r.Delay) * s.tick, x: r.X, part: int(r.Fridge), key: key}, ok && int(r.Fridge) < len(s.parts)
+}
+
+// Read implements algo.Instance. The next window starts with a floor of half of this one's, and with none if this one's list has room.
+func (s *sampler) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	out, err := s.instance.Read(w, bank)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.poll(); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
+	n, err := s.counts.ReadReset(bank, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
+	c := s.pending[bank]
+	sampled{list: c.all(), complete: c.complete(), sent: n[bpf.FridgeFridgeSamplingCounterSAMPLES_SENT],
+		refused: n[bpf.FridgeFridgeSamplingCounterSAMPLES_REFUSED], lost: n[bpf.FridgeFridgeSamplingCounterSAMPLES_LOST]}.into(out)
+	s.pending[bank], s.bank = newCollection(s.config), 1-bank
+	s.pending[s.bank].floor = s.floor // until now
+	if s.floor /= 2; !c.full() {
+		s.floor = 0
+	}
+	return out, s.publish()
+}
+
+// samplingMaps are the maps of the stream, which a program without samples does not have.
+var samplingMaps = []string{"fridge_sent", "fridge_choice", "fridge_stream", "fridge_sampling"}
+
+// withoutSamples removes them.
+func withoutSamples(spec *ebpf.CollectionSpec) {
+	for _, name := range samplingMaps {
+		delete(spec.Maps, name)
+	}
+}
