@@ -23,6 +23,7 @@ type oracle struct {
 	bytes    []int64
 	packets  []int64
 	groups   map[uint64][]int64
+	samples  []sample          // of all responses, where samples are listed
 	shut     map[uint64]uint64 // zero windows by group; of all without groups
 }
 
@@ -48,6 +49,9 @@ func (o *oracle) Packet(p *packet.Packet) {
 
 func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 	o.first = append(o.first, e.Delay)
+	if o.config.samples > 0 {
+		o.samples = append(o.samples, exactSample(p, e))
+	}
 	if o.config.volumes() {
 		o.bytes = append(o.bytes, int64(e.Volume.Bytes))
 		o.packets = append(o.packets, int64(e.Volume.Packets))
@@ -56,6 +60,16 @@ func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 		key := o.key(p, e.Reverse)
 		o.groups[key] = append(o.groups[key], e.Delay)
 	}
+}
+
+// exactSample is a response by itself.
+func exactSample(p *packet.Packet, e delay.Event) sample {
+	from := packet.Packet{Valid: packet.IP | packet.Ports, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort, Proto: p.Proto}
+	if e.Reverse {
+		from.Src, from.Dst, from.SrcPort, from.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	}
+	key, _ := sampleSpec.Of(&from)
+	return sample{time: p.Time, delay: e.Delay, weight: 1, key: key}
 }
 
 // key of a packet's group; 0 without groups.
@@ -98,13 +112,17 @@ func (o *oracle) Window(report.Window) report.Body {
 	if c.grouped() {
 		b.Tables = append(b.Tables, c.groupTable(o.groupRows()))
 	}
+	if c.samples > 0 {
+		slices.SortFunc(o.samples, sample.slower)
+		b.Tables = append(b.Tables, c.sampleTables(sampled{list: o.samples}, nil, 0)[0])
+	}
 	o.next()
 	return b
 }
 
 // next starts a window; pending requests stay pending.
 func (o *oracle) next() {
-	o.requests = 0
+	o.requests, o.samples = 0, o.samples[:0]
 	o.first, o.second, o.sum, o.bytes, o.packets = o.first[:0], o.second[:0], o.sum[:0], o.bytes[:0], o.packets[:0]
 	clear(o.groups)
 	clear(o.shut)

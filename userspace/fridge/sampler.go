@@ -19,11 +19,17 @@ import (
 // How often the stream of samples is read, ns: live, and of a capture's time. The ring holds what its rate allows in a second and a half.
 const (
 	sampleEvery       = 100_000_000
-	sampleReplayEvery = 1_000_000_000
+	sampleReplayEvery = 250_000_000
 )
 
-// drawnRate is how many samples a second are drawn whatever their delay: a quarter of what the data plane sends at most.
-const drawnRate = 512
+// paceOf is the length of a window without an end, ns.
+const paceOf = 10_000_000_000
+
+// streamRate is how many samples a second the data plane sends at most: SAMPLE_RATE of bpf/fridge/fridge.bpf.c.
+const streamRate = 2048
+
+// drawnRate is how many are drawn whatever their delay.
+const drawnRate = streamRate / 4
 
 // mostShift draws one id of 2^20: more would leave none.
 const mostShift = 20
@@ -39,13 +45,16 @@ type sampler struct {
 	floor   int64  // ns
 	shift   int    // one response of 2^shift is drawn
 	given   uint64 // last written choice
-	drawn   int    // since the time last
-	last    int64  // ns; 0: not ticked yet
+	start   int64  // of the window, ns; 0: not ticked yet
+	last    int64  // tick, ns
+	drawn   int    // since then
+	offered uint64 // to the stream in this window, until then
+	words   []uint64
 }
 
 func newSampler(i *instance) *sampler {
 	s := &sampler{instance: i}
-	s.pending = [2]*collection{newCollection(i.config), newCollection(i.config)}
+	s.pending = [2]*collection{newCollection(i.config, 0), newCollection(i.config, 0)}
 	return s
 }
 
@@ -94,23 +103,38 @@ func (s *sampler) Begin(bank int) { s.bank = bank }
 func (s *sampler) NextTick(_, now int64) int64 { return now + sampleReplayEvery }
 
 // Tick implements algo.Controller: it reads the stream and makes it follow the load.
-func (s *sampler) Tick(now int64) error {
+func (s *sampler) Tick(now int64) (err error) {
 	if err := s.poll(); err != nil {
 		return err
 	}
-	s.follow(now)
-	if c := s.pending[s.bank]; c.full() {
-		s.floor = c.least()
-	} else {
-		s.floor /= 2 // too high for this window's delays
+	if s.words, err = s.counts.Read(s.bank, s.words); err != nil {
+		return err
 	}
+	if s.start == 0 {
+		s.start = now
+	}
+	s.follow(now, offered(s.words))
+	length := s.head.WindowNS
+	if length == 0 {
+		length = paceOf
+	}
+	s.floor = s.pending[s.bank].pace(s.floor, min(1, max(0, float64(now-s.start)/float64(length))))
 	return s.publish()
 }
 
-// follow chooses the share of responses that is drawn by the rate of those that were.
-func (s *sampler) follow(now int64) {
+// offered are the samples that were worth a report.
+func offered(n []uint64) uint64 {
+	return n[bpf.FridgeFridgeSamplingCounterSAMPLES_SENT] + n[bpf.FridgeFridgeSamplingCounterSAMPLES_REFUSED] + n[bpf.FridgeFridgeSamplingCounterSAMPLES_LOST]
+}
+
+// follow chooses the share of responses that is drawn: by the rate of those that were, and where more were offered than the stream carries, by that.
+func (s *sampler) follow(now int64, offered uint64) {
 	if s.last != 0 && now > s.last {
-		rate := float64(s.drawn) / (float64(now-s.last) / 1e9)
+		seconds := float64(now-s.last) / 1e9
+		rate := float64(s.drawn) / seconds
+		if all := float64(offered-min(s.offered, offered)) / seconds; all > streamRate {
+			rate = all
+		}
 		switch {
 		case rate > 2*drawnRate:
 			s.shift = min(mostShift, s.shift+bits.Len(uint(rate/drawnRate))-1)
@@ -118,7 +142,7 @@ func (s *sampler) follow(now int64) {
 			s.shift = max(0, s.shift-1)
 		}
 	}
-	s.drawn, s.last = 0, now
+	s.drawn, s.last, s.offered = 0, now, offered
 }
 
 // poll drains the ring and adds each sample to its window.
@@ -148,7 +172,7 @@ func (s *sampler) sampleOf(r *bpf.FridgeFridgeSample) (sample, bool) {
 	return sample{time: int64(r.Time), delay: int64(r.Delay) * s.tick, x: r.X, part: int(r.Fridge), key: key}, ok && int(r.Fridge) < len(s.parts)
 }
 
-// Read implements algo.Instance. The next window starts with a floor of half of this one's, and with none if this one's list has room.
+// Read implements algo.Instance. The next window starts with the least delay of this one's list as its floor.
 func (s *sampler) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	out, err := s.instance.Read(w, bank)
 	if err != nil {
@@ -164,11 +188,10 @@ func (s *sampler) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	c := s.pending[bank]
 	sampled{list: c.all(), complete: c.complete(), sent: n[bpf.FridgeFridgeSamplingCounterSAMPLES_SENT],
 		refused: n[bpf.FridgeFridgeSamplingCounterSAMPLES_REFUSED], lost: n[bpf.FridgeFridgeSamplingCounterSAMPLES_LOST]}.into(out)
-	s.pending[bank], s.bank = newCollection(s.config), 1-bank
-	s.pending[s.bank].floor = s.floor // until now
-	if s.floor /= 2; !c.full() {
-		s.floor = 0
-	}
+	next := s.pending[1-bank]
+	next.floor, s.floor = max(s.floor, c.least()), c.least()
+	s.pending[bank], s.bank = newCollection(s.config, 0), 1-bank
+	s.start, s.offered = w.End, 0
 	return out, s.publish()
 }
 

@@ -48,18 +48,20 @@ func (c *config) nearBin(s sample) int {
 	return nearBins.Index(uint64(min(max(s.delay/c.tick, 0), math.MaxUint32)))
 }
 
+// spare is how many times the listed samples a collection holds, so that the list of the next window, whose floor is the least of them, is
+// complete if its delays are about as long.
+const spare = 4
+
 // collection holds the samples of a window: the slowest, and the latest of every bin.
 type collection struct {
-	config  *config
-	slowest heap.Interface
-	list    *fastestFirst
-	near    map[int][]sample
-	floor   int64 // ns; every response that took as long was sent, unless it was refused or lost
+	config *config
+	list   fastestFirst
+	near   map[int][]sample
+	floor  int64 // ns, the highest in this window: every response that took as long was sent, unless it was refused or lost
 }
 
-func newCollection(c *config) *collection {
-	list := &fastestFirst{}
-	return &collection{config: c, slowest: list, list: list, near: map[int][]sample{}}
+func newCollection(c *config, floor int64) *collection {
+	return &collection{config: c, near: map[int][]sample{}, floor: floor}
 }
 
 // fastestFirst is a heap whose root is the first to be given up.
@@ -78,32 +80,55 @@ func (f *fastestFirst) Pop() any {
 func (c *collection) add(s sample) {
 	switch {
 	case !c.full():
-		heap.Push(c.slowest, s)
-	case s.slower((*c.list)[0]) < 0:
-		(*c.list)[0] = s
-		heap.Fix(c.slowest, 0)
+		heap.Push(&c.list, s)
+	case s.slower(c.list[0]) < 0:
+		c.list[0] = s
+		heap.Fix(&c.list, 0)
 	}
 	bin := c.config.nearBin(s)
 	near := append(c.near[bin], s)
 	c.near[bin] = near[max(0, len(near)-nearMost):]
 }
 
-func (c *collection) full() bool { return len(*c.list) == c.config.samples }
+func (c *collection) most() int { return spare * c.config.samples }
 
-// least is the smallest listed delay of a full list, in ns.
-func (c *collection) least() int64 { return (*c.list)[0].delay }
+func (c *collection) full() bool { return len(c.list) == c.most() }
 
-// complete is the delay from which on every response was sent: since the list is full, none below its least delay was.
-func (c *collection) complete() int64 {
-	if c.full() {
-		return max(c.floor, c.least())
+// least is the smallest delay of a full list, in ns; 0 if there is room.
+func (c *collection) least() int64 {
+	if !c.full() {
+		return 0
 	}
-	return c.floor
+	return c.list[0].delay
 }
 
-// all samples, the slowest first, each once.
+// pace is the floor for the rest of a window of which a share has passed. A floor that fewer have reached than by now a quarter of the list's
+// length is too high: delays have fallen. Samples that are drawn whatever their delay show what is slow now.
+func (c *collection) pace(floor int64, passed float64) int64 {
+	due := int(math.Ceil(passed * float64(c.most())))
+	above := 0
+	for _, s := range c.list {
+		if s.delay >= floor {
+			above++
+		}
+	}
+	switch {
+	case 4*above >= due:
+		return max(floor, c.least())
+	case len(c.list) < due:
+		return 0
+	}
+	sorted := slices.SortedFunc(slices.Values(c.list), sample.slower)
+	return sorted[due-1].delay
+}
+
+// complete is the delay from which on every response was sent.
+func (c *collection) complete() int64 { return max(c.floor, c.least()) }
+
+// all samples that are reported, the slowest first, each once.
 func (c *collection) all() []sample {
-	list := slices.Clone(*c.list)
+	list := slices.SortedFunc(slices.Values(c.list), sample.slower)
+	list = list[:min(len(list), c.config.samples)]
 	for _, near := range c.near {
 		list = append(list, near...)
 	}
@@ -126,7 +151,7 @@ type sampled struct {
 
 // plus adds the samples of another host: the slowest of both, and of every bin the latest.
 func (c *config) plus(a, b sampled) sampled {
-	both := newCollection(c)
+	both := newCollection(c, 0)
 	list := slices.Concat(a.list, b.list)
 	slices.SortStableFunc(list, func(x, y sample) int { return cmp.Compare(x.time, y.time) })
 	for _, s := range list {
