@@ -6,6 +6,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -41,7 +42,7 @@ type spectra struct {
 	total  *delay.Spectrum   // of all rows
 	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
 	merged bool              // sum of several hosts
-	sampled
+	sent   samples.Window
 }
 
 // body reports a window.
@@ -58,13 +59,13 @@ func (e *estimator) body(n counts, s spectra, offset int64) report.Body {
 		f = e.fit(total)
 	}
 	b.Values = append(b.Values, f.values()...)
-	b.Values = append(b.Values, e.sampleValues(s.sampled)...)
+	b.Values = append(b.Values, e.sampling().Values(s.sent)...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
 		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s)))
 	}
 	if e.samples > 0 {
-		b.Tables = append(b.Tables, e.sampleTables(s.sampled, b.Distributions[0].Quantiles, offset)...)
+		b.Tables = append(b.Tables, e.sampling().Tables(s.sent, b.Distributions[0].Quantiles, offset)...)
 	}
 	if len(e.parts) > 1 {
 		b.Tables = append(b.Tables, e.partTable(n))

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 )
 
 // config is the parsed and checked form of the parameters.
@@ -286,7 +287,7 @@ func (c *config) configure(spec *ebpf.CollectionSpec) error {
 		}
 	}
 	if c.samples == 0 {
-		withoutSamples(spec)
+		samples.Without(spec)
 	}
 	return nil
 }

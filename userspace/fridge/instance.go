@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -25,7 +26,9 @@ type instance struct {
 func (c *config) New(env algo.Env) (algo.Instance, error) {
 	i := &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}
 	if c.samples > 0 {
-		return newSampler(i), nil
+		form := c.sampling()
+		form.WindowNS = env.Head.WindowNS
+		return &sampler{instance: i, Stream: samples.NewStream(form)}, nil
 	}
 	return i, nil
 }

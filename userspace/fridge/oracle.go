@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -23,7 +24,7 @@ type oracle struct {
 	bytes    []int64
 	packets  []int64
 	groups   map[uint64][]int64
-	samples  []sample          // of all responses, where samples are listed
+	samples  []samples.Sample  // of all responses, where samples are listed
 	shut     map[uint64]uint64 // zero windows by group; of all without groups
 }
 
@@ -63,13 +64,13 @@ func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 }
 
 // exactSample is a response by itself.
-func exactSample(p *packet.Packet, e delay.Event) sample {
+func exactSample(p *packet.Packet, e delay.Event) samples.Sample {
 	from := packet.Packet{Valid: packet.IP | packet.Ports, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort, Proto: p.Proto}
 	if e.Reverse {
 		from.Src, from.Dst, from.SrcPort, from.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
 	}
-	key, _ := sampleSpec.Of(&from)
-	return sample{time: p.Time, delay: e.Delay, weight: 1, key: key}
+	key, _ := samples.Spec.Of(&from)
+	return samples.Sample{Time: p.Time, Delay: e.Delay, Weight: 1, Key: key}
 }
 
 // key of a packet's group; 0 without groups.
@@ -113,8 +114,8 @@ func (o *oracle) Window(report.Window) report.Body {
 		b.Tables = append(b.Tables, c.groupTable(o.groupRows()))
 	}
 	if c.samples > 0 {
-		slices.SortFunc(o.samples, sample.slower)
-		b.Tables = append(b.Tables, c.sampleTables(sampled{list: o.samples}, nil, 0)[0])
+		slices.SortFunc(o.samples, samples.Sample.Slower)
+		b.Tables = append(b.Tables, c.sampling().Tables(samples.Window{List: o.samples}, nil, 0)[0])
 	}
 	o.next()
 	return b

@@ -1,206 +1,53 @@
 package fridge
 
 import (
-	"fmt"
-	"math"
-	"math/bits"
-	"unsafe"
-
-	"github.com/cilium/ebpf"
-
-	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// How often the stream of samples is read, ns: live, and of a capture's time. The ring holds what its rate allows in a second and a half.
-const (
-	sampleEvery       = 100_000_000
-	sampleReplayEvery = 250_000_000
-)
-
-// paceOf is the length of a window without an end, ns.
-const paceOf = 10_000_000_000
-
-// streamRate is how many samples a second the data plane sends at most: SAMPLE_RATE of bpf/fridge/fridge.bpf.c.
-const streamRate = 2048
-
-// drawnRate is how many are drawn whatever their delay.
-const drawnRate = streamRate / 4
-
-// mostShift draws one id of 2^20: more would leave none.
-const mostShift = 20
-
 // sampler is an instance that reads single samples.
 type sampler struct {
 	*instance
-	ring    *maps.Ring
-	choice  *maps.Array
-	counts  *maps.Array
-	pending [2]*collection
-	bank    int    // that the data plane writes to
-	floor   int64  // ns
-	shift   int    // one response of 2^shift is drawn
-	given   uint64 // last written choice
-	start   int64  // of the window, ns; 0: not ticked yet
-	last    int64  // tick, ns
-	drawn   int    // since then
-	offered uint64 // to the stream in this window, until then
-	words   []uint64
-}
-
-func newSampler(i *instance) *sampler {
-	s := &sampler{instance: i}
-	s.pending = [2]*collection{newCollection(i.config, 0), newCollection(i.config, 0)}
-	return s
+	*samples.Stream
 }
 
 // Bind implements algo.Instance.
-func (s *sampler) Bind(set *maps.Set) (err error) {
+func (s *sampler) Bind(set *maps.Set) error {
 	if err := s.instance.Bind(set); err != nil {
 		return err
 	}
-	if s.choice, err = set.Array("fridge_choice"); err != nil {
-		return err
-	}
-	if s.counts, err = set.Array("fridge_sampling"); err != nil {
-		return err
-	}
-	stream, err := set.Array("fridge_stream")
-	if err != nil {
-		return err
-	}
-	if s.ring, err = stream.Ring(); err != nil {
-		return err
-	}
-	s.given = math.MaxUint64
-	return s.publish()
+	return s.Stream.Bind(set)
 }
 
-// publish writes floor and mask where they have changed.
-func (s *sampler) publish() error {
-	word := (uint64(1)<<s.shift-1)<<32 | uint64(s.floor/s.tick)
-	if word == s.given {
-		return nil
-	}
-	s.given = word
-	return s.choice.Write(0, []uint64{word})
-}
-
-// IntervalNS implements algo.Controller.
-func (s *sampler) IntervalNS() int64 { return sampleEvery }
-
-// Rests implements algo.Rester.
-func (s *sampler) Rests() bool { return true }
-
-// Begin implements algo.WindowOpener.
-func (s *sampler) Begin(bank int) { s.bank = bank }
-
-// NextTick implements algo.ReplayController.
-func (s *sampler) NextTick(_, now int64) int64 { return now + sampleReplayEvery }
-
-// Tick implements algo.Controller: it reads the stream and makes it follow the load.
-func (s *sampler) Tick(now int64) (err error) {
-	if err := s.poll(); err != nil {
-		return err
-	}
-	if s.words, err = s.counts.Read(s.bank, s.words); err != nil {
-		return err
-	}
-	if s.start == 0 {
-		s.start = now
-	}
-	s.follow(now, offered(s.words))
-	length := s.head.WindowNS
-	if length == 0 {
-		length = paceOf
-	}
-	s.floor = s.pending[s.bank].pace(s.floor, min(1, max(0, float64(now-s.start)/float64(length))))
-	return s.publish()
-}
-
-// offered are the samples that were worth a report.
-func offered(n []uint64) uint64 {
-	return n[bpf.FridgeFridgeSamplingCounterSAMPLES_SENT] + n[bpf.FridgeFridgeSamplingCounterSAMPLES_REFUSED] + n[bpf.FridgeFridgeSamplingCounterSAMPLES_LOST]
-}
-
-// follow chooses the share of responses that is drawn: by the rate of those that were, and where more were offered than the stream carries, by that.
-func (s *sampler) follow(now int64, offered uint64) {
-	if s.last != 0 && now > s.last {
-		seconds := float64(now-s.last) / 1e9
-		rate := float64(s.drawn) / seconds
-		if all := float64(offered-min(s.offered, offered)) / seconds; all > streamRate {
-			rate = all
-		}
-		switch {
-		case rate > 2*drawnRate:
-			s.shift = min(mostShift, s.shift+bits.Len(uint(rate/drawnRate))-1)
-		case rate < drawnRate/4:
-			s.shift = max(0, s.shift-1)
-		}
-	}
-	s.drawn, s.last, s.offered = 0, now, offered
-}
-
-// poll drains the ring and adds each sample to its window.
-func (s *sampler) poll() error {
-	return s.ring.Drain(func(b []byte) {
-		var r bpf.FridgeFridgeSample
-		if len(b) < int(unsafe.Sizeof(r)) {
-			return
-		}
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), b)
-		one, ok := s.sampleOf(&r)
-		if !ok {
-			return
-		}
-		s.pending[r.Flags&uint8(bpf.FridgeFridgeSampleFlagSAMPLE_BANK)].add(one)
-		if r.Flags&uint8(bpf.FridgeFridgeSampleFlagSAMPLE_DRAWN) != 0 {
-			s.drawn++
-		}
-	})
-}
-
-// sampleOf is a record of the ring; false if no program of this configuration can have written it.
-func (s *sampler) sampleOf(r *bpf.FridgeFridgeSample) (sample, bool) {
-	p := packet.Packet{Valid: packet.IP | packet.Ports, Src: heavy.Address(r.Src, r.Family), Dst: heavy.Address(r.Dst, r.Family),
-		SrcPort: r.Sport, DstPort: r.Dport, Proto: r.Proto}
-	key, ok := sampleSpec.Of(&p)
-	return sample{time: int64(r.Time), delay: int64(r.Delay) * s.tick, x: r.X, part: int(r.Fridge), key: key}, ok && int(r.Fridge) < len(s.parts)
-}
-
-// Read implements algo.Instance. The next window starts with the least delay of this one's list as its floor.
+// Read implements algo.Instance.
 func (s *sampler) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	out, err := s.instance.Read(w, bank)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.poll(); err != nil {
-		return nil, fmt.Errorf("read window: %w", err)
-	}
-	n, err := s.counts.ReadReset(bank, nil)
+	sent, err := s.Stream.Read(w.End, bank)
 	if err != nil {
-		return nil, fmt.Errorf("read window: %w", err)
+		return nil, err
 	}
-	c := s.pending[bank]
-	sampled{list: c.all(), complete: c.complete(), sent: n[bpf.FridgeFridgeSamplingCounterSAMPLES_SENT],
-		refused: n[bpf.FridgeFridgeSamplingCounterSAMPLES_REFUSED], lost: n[bpf.FridgeFridgeSamplingCounterSAMPLES_LOST]}.into(out)
-	next := s.pending[1-bank]
-	next.floor, s.floor = max(s.floor, c.least()), c.least()
-	s.pending[bank], s.bank = newCollection(s.config, 0), 1-bank
-	s.start, s.offered = w.End, 0
-	return out, s.publish()
+	sent.Into(out)
+	return out, nil
 }
 
-// samplingMaps are the maps of the stream, which a program without samples does not have.
-var samplingMaps = []string{"fridge_sent", "fridge_choice", "fridge_stream", "fridge_sampling"}
+// sampling is the form of single samples.
+func (c *config) sampling() samples.Form {
+	return samples.Form{Listed: c.samples, Tick: c.tick, Longest: c.rules.Longest, Parts: len(c.parts)}
+}
 
-// withoutSamples removes them.
-func withoutSamples(spec *ebpf.CollectionSpec) {
-	for _, name := range samplingMaps {
-		delete(spec.Maps, name)
+// weigh calculates the weights of a window's samples: 1/q, with the p and the size of the fridge that each was admitted to.
+func (e *estimator) weigh(list []samples.Sample) {
+	for i := range list {
+		s := &list[i]
+		x := float64(s.X)
+		if !e.recorded {
+			x = e.rates.survived(s.Part, float64(s.Delay))
+		}
+		s.Weight = e.rates.factor(s.Part).Weight(x)
 	}
 }

@@ -107,17 +107,17 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error)
 	e.rates.repeat(n.repeats, p, n.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), n.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), e.gap())
 	e.lost = e.rates.lostRepeats()
 	all := e.spectraOf(n)
-	if all.sampled = c.sampledOf(r); r.Err() != nil {
+	if all.sent = c.sampling().Of(r); r.Err() != nil {
 		return nil, nil, spectra{}, r.Err()
 	}
-	e.weigh(all.list)
+	e.weigh(all.sent.List)
 	return e, n.counts, all, nil
 }
 
 // corrected reads the distributions of a merged snapshot.
 func (e *estimator) corrected(s *snapshot.Snapshot, r *snapshot.Reader) (counts, spectra) {
 	n := counts(r.Words(counterWords, int(bpf.FridgeFridgeCounterFRIDGE_COUNTS)))
-	all := spectra{merged: true, sampled: e.sampledOf(r)}
+	all := spectra{merged: true, sent: e.sampling().Of(r)}
 	groups := 1
 	if e.grouped() {
 		all.owners = s.Words[ownerWords]
@@ -199,7 +199,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	}
 	lost := n.lost()
 	if c.samples > 0 {
-		lost["samples_refused"], lost["samples_lost"] = all.refused, all.sampled.lost
+		lost["samples_refused"], lost["samples_lost"] = all.sent.Refused, all.sent.Lost
 	}
 	return algo.Result{Body: e.body(n, all, s.Offset), Used: n.used(), Lost: lost}, nil
 }
@@ -219,22 +219,22 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		state[0] += all.total.Most
 		state[1] += e.lost
 		state[2] += e.length(one)
-		for i := range all.list { // a merged snapshot is in Unix time
-			all.list[i].time += one.Offset
+		for i := range all.sent.List { // a merged snapshot is in Unix time
+			all.sent.List[i].Time += one.Offset
 		}
 		if n == 0 {
 			sum = all
 			continue
 		}
 		sum.plus(all)
-		sum.sampled = c.plus(sum.sampled, all.sampled)
+		sum.sent = c.sampling().Plus(sum.sent, all.sent)
 	}
 	s.Words[counterWords], s.Words[mergedWords], s.Words[ownerWords] = snapshot.Words(total), snapshot.Floats(state), sum.owners
 	if c.shuts() && c.grouped() {
 		s.Words[shutWords] = sum.shut
 	}
 	if c.samples > 0 {
-		sum.sampled.into(s)
+		sum.sent.Into(s)
 	}
 	var words []float64
 	for _, one := range slices.Concat(sum.rows, sum.more) {
