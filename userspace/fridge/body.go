@@ -199,11 +199,11 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 	if e.sla == nil {
 		return nil
 	}
-	j := e.sla.judge(total)
+	j := e.sla.Judge(total)
 	return []report.Value{
-		{Name: "sla.over", Value: j.over, Low: j.low, High: j.high, Unit: report.Ratio,
-			Help: fmt.Sprintf("share of responses later than %s", report.Human(e.sla.limit, report.Nanosecond))},
-		{Name: "sla.verdict", Value: j.verdict, Kind: report.Info, Help: "with 95 % confidence"},
+		{Name: "sla.over", Value: j.Over, Low: j.Low, High: j.High, Unit: report.Ratio,
+			Help: fmt.Sprintf("share of responses later than %s", report.Human(e.sla.Limit, report.Nanosecond))},
+		{Name: "sla.verdict", Value: j.Verdict, Kind: report.Info, Help: "with 95 % confidence"},
 	}
 }
 

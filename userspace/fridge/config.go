@@ -23,7 +23,7 @@ type config struct {
 	rules    delay.Rules
 	group    group
 	rows     int // of the histograms
-	sla      *sla
+	sla      *delay.Agreement
 	combine  string
 	recorded bool
 	table    bool
@@ -80,7 +80,7 @@ func (c *config) readGroup(v algo.Values) (err error) {
 	if c.group.kind != groupNone {
 		c.rows = int(v.Int("rows"))
 	}
-	if c.sla, err = parseSLA(v.Text("sla")); err != nil {
+	if c.sla, err = delay.ParseAgreement(v.Text("sla")); err != nil {
 		return v.Error("sla", err.Error())
 	}
 	return nil

@@ -106,9 +106,9 @@ func (o *oracle) Window(report.Window) report.Body {
 		b.Distributions = append(b.Distributions, delay.Exact(bytesLabel, o.bytes), delay.Exact(packetsLabel, o.packets))
 	}
 	if c.sla != nil {
-		over := above(o.first, c.sla.limit)
+		over := above(o.first, c.sla.Limit)
 		b.Values = append(b.Values, report.Value{Name: "sla.over", Value: over, Unit: report.Ratio},
-			report.Value{Name: "sla.verdict", Value: c.sla.trueVerdict(over), Kind: report.Info})
+			report.Value{Name: "sla.verdict", Value: c.sla.TrueVerdict(over), Kind: report.Info})
 	}
 	if c.grouped() {
 		b.Tables = append(b.Tables, c.groupTable(o.groupRows()))
@@ -152,11 +152,11 @@ func (o *oracle) groupRow(key uint64) groupRow {
 		g.p95 = float64(delay.Percentile(values, 0.95))
 	}
 	if c.sla != nil {
-		over := above(values, c.sla.limit)
-		verdict := c.sla.trueVerdict(over)
-		g.judged = judgement{over: over, low: over, high: over, verdict: verdict}
-		if verdict == slaBroken {
-			g.judged.confidence = 1
+		over := above(values, c.sla.Limit)
+		verdict := c.sla.TrueVerdict(over)
+		g.judged = delay.Judgement{Over: over, Low: over, High: over, Verdict: verdict}
+		if verdict == delay.Broken {
+			g.judged.Confidence = 1
 		}
 	}
 	return g
