@@ -13,7 +13,6 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
-	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 )
 
 // config is the parsed and checked form of the parameters.
@@ -249,6 +248,7 @@ func (c *config) sizes() map[string]int {
 		"fridge_sizes":    used(plane, duration),
 		"fridge_lengths":  used(plane, duration),
 		"fridge_shut":     used(c.rows, c.shuts() && c.grouped()),
+		"fridge_sent":     1,
 	}
 }
 
@@ -263,7 +263,7 @@ const (
 
 // registerBytes is the memory of the arrays as declared: both banks where an array has banks, all CPUs where it is per CPU.
 func (c *config) registerBytes(cpus int) int64 {
-	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8,
+	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8, "fridge_sent": 8,
 		"fridge_groups": 2 * 8}
 	var total int64
 	for name, n := range c.sizes() {
@@ -286,10 +286,7 @@ func (c *config) configure(spec *ebpf.CollectionSpec) error {
 			return err
 		}
 	}
-	if c.samples == 0 {
-		samples.Without(spec)
-	}
-	return nil
+	return c.sampling().Configure(spec)
 }
 
 // needs of the parser.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"os"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -22,6 +23,9 @@ const (
 
 // paceOf is the length of a window without an end, ns.
 const paceOf = 10_000_000_000
+
+// ringBytes hold 4,095 samples: what is sent at most in a second and a half.
+const ringBytes = 1 << 18
 
 // streamRate is how many samples a second the data plane sends at most: SAMPLE_RATE of bpf/fridge/fridge.bpf.c.
 const streamRate = 2048
@@ -186,12 +190,11 @@ func (s *Stream) Read(end int64, bank int) (w Window, err error) {
 	return w, s.publish()
 }
 
-// mapNames are the maps of the stream.
-var mapNames = []string{"fridge_sent", "fridge_choice", "fridge_stream", "fridge_sampling"}
-
-// Without removes them from a program that sends no samples.
-func Without(spec *ebpf.CollectionSpec) {
-	for _, name := range mapNames {
-		delete(spec.Maps, name)
+// Configure sizes the ring: a page where no samples are sent.
+func (f Form) Configure(spec *ebpf.CollectionSpec) error {
+	size := os.Getpagesize()
+	if f.Listed > 0 {
+		size = ringBytes
 	}
+	return maps.SetEntries(spec, "fridge_stream", uint32(size))
 }
