@@ -222,7 +222,7 @@ func (c Form) Values(s Window) []report.Value {
 	return []report.Value{
 		{Name: "sampled", Value: s.Sent, Unit: report.Responses, Kind: report.Counter, Help: "responses that were sent one by one: the slowest, and a share of all"},
 		{Name: "samples_complete_ns", Value: s.Complete, Unit: report.Nanosecond,
-			Help: "every response that took longer was sent, but for lost.samples_refused and lost.samples_lost"},
+			Help: "every response that took longer was sent, but for those that were refused or lost"},
 	}
 }
 
