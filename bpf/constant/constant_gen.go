@@ -86,6 +86,7 @@ var (
 	FridgeRecorded        = Name{"fridge_recorded"}
 	FridgeRestart         = Name{"fridge_restart"}
 	FridgeRows            = Name{"fridge_rows"}
+	FridgeSamples         = Name{"fridge_samples"}
 	FridgeTable           = Name{"fridge_table"}
 	FridgeTick            = Name{"fridge_tick"}
 	HashCrc               = Name{"hash_crc"}

@@ -36,9 +36,11 @@
 #include "register.h"
 #include "chain.h"
 #include "clock.h"
+#include "gcra.h"
 #include "hash.h"
 #include "match.h"
 #include "record.h"
+#include "report.h"
 #include "survival.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -66,6 +68,14 @@ enum fridge_counter {
 	FRIDGE_COUNTS
 };
 
+/* Of fridge_sampling, where samples are sent: windows without them keep the counters that they have. */
+enum fridge_sampling_counter {
+	SAMPLES_SENT,
+	SAMPLES_REFUSED, /* beyond the rate of the stream */
+	SAMPLES_LOST,    /* the ring was full */
+	SAMPLES_COUNTS
+};
+
 /* One fridge: slots [base, base + 2^bits), shards [shard, shard + 2^shard_bits). */
 struct fridge_part {
 	__u32 base;
@@ -87,6 +97,7 @@ const volatile __u32 fridge_group = GROUP_NONE;
 const volatile __u32 fridge_rows = 1;       /* rows of the histograms; row 0 takes what fits nowhere */
 const volatile __u64 fridge_group_mask4 = 0; /* prefix of an IPv4 address, host order */
 const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of an IPv6 address */
+const volatile _Bool fridge_samples = 0;    /* single samples are sent to userspace */
 
 #define WEIGHT_MANTISSA 5
 #define WEIGHT_BINS BINS(24, WEIGHT_MANTISSA)
@@ -120,6 +131,8 @@ TALLY(fridge_sizes, 6, __u64, 1);
 TALLY(fridge_lengths, 6, __u64, 1);
 /* stage 6, tcp-data with groups: zero windows, by row */
 TALLY(fridge_shut, 6, __u64, 1);
+/* stage 7: until when the samples that were sent are paid for, ns: gcra.h */
+REGISTER(fridge_sent, 7, __u64, 1);
 
 /* By log-linear bin of x, [fridge][bin], the prefix table of section 6.2: 1/q in 2^-8, and above its 32 bits the exponent of the
  * survival, the logarithm of what 1/q is beyond the chance to enter, in 2^-8. */
@@ -127,10 +140,54 @@ TABLE(fridge_weights, __u64, FRIDGES *WEIGHT_BINS);
 
 COUNTERS(fridge_counters, FRIDGE_COUNTS);
 
+/* Single samples (section 6.2: the samples are produced by the data plane and corrected by a server): delay, x and key of those that are worth
+ * a report. Worth it are delays from fridge_choice's floor on, which userspace keeps at the least delay of its list, and those whose id has only
+ * zeros under its mask: a share of all, drawn independently of the delay. GCRA bounds both together to SAMPLE_RATE a second and SAMPLE_BURST at
+ * once, so that a list that is empty (its floor is 0) floods neither ring nor reader. A switch sends them as digests.
+ *
+ * Many cores: one word for all (gcra.h states what races do to it). With a rate far below that of the samples, nearly all cores find it
+ * closed and only read it. */
+#define SAMPLE_RATE 2048 /* samples a second */
+#define SAMPLE_BURST 1024
+#define SAMPLE_COST (1000000000ULL / SAMPLE_RATE)
+
+struct fridge_choice_word {
+	__u32 floor; /* ticks */
+	__u32 mask;  /* of the id's bits */
+};
+
+TABLE(fridge_choice, struct fridge_choice_word, 1);
+
+struct fridge_sample {
+	__u64 time;   /* of the response, ns */
+	__u32 delay;  /* ticks */
+	__u32 x;      /* insertions survived */
+	__u32 src[4]; /* who sent the request, as in the vector */
+	__u32 dst[4];
+	__u16 sport;
+	__u16 dport;
+	__u8 proto;
+	__u8 family;
+	__u8 fridge;
+	__u8 flags;   /* enum fridge_sample_flag */
+};
+
+enum fridge_sample_flag {
+	SAMPLE_BANK = 1,  /* bank of the window that it belongs to */
+	SAMPLE_DRAWN = 2, /* by its id */
+};
+
+RING(fridge_stream, 1 << 18); /* 4,096 records: a second and a half without a reader */
+
+COUNTERS(fridge_sampling, SAMPLES_COUNTS);
+
 const enum fridge_counter *unused_counter __attribute__((unused));
 const enum match_kind *unused_match __attribute__((unused));
 const enum fridge_group_kind *unused_group __attribute__((unused));
 const enum match_side_kind *unused_side __attribute__((unused));
+const enum fridge_sampling_counter *unused_sampling __attribute__((unused));
+const struct fridge_sample *unused_sample __attribute__((unused));
+const enum fridge_sample_flag *unused_flag __attribute__((unused));
 
 /* Position of a request's record. */
 struct place {
@@ -446,6 +503,47 @@ static __always_inline int shuts(const struct phv *phv)
 	return match_rule == MATCH_TCP_DATA && !phv->window && (phv->tcp_flags & (TCP_ACK | TCP_SYN | TCP_FIN | TCP_RST)) == TCP_ACK;
 }
 
+/* Stage 7, and the ring: this sample by itself, if it is worth a report and the rate allows it. reverse: the request has the other direction. */
+static __always_inline void send_sample(struct phv *phv, const struct place *at, const struct sample *s, int reverse)
+{
+	const __u32 *src = reverse ? phv->dst : phv->src, *dst = reverse ? phv->src : phv->dst;
+	struct fridge_choice_word *choice;
+	struct fridge_sample r = {.delay = s->delay, .x = s->x, .proto = phv->proto, .family = phv->family, .fridge = at->fridge,
+				  .flags = phv->bank & SAMPLE_BANK};
+	struct fridge_sampling_t *count;
+	__u64 *sent, ahead;
+	__u32 zero = 0;
+
+	choice = bpf_map_lookup_elem(&fridge_choice, &zero);
+	if (!choice)
+		return;
+	if (!(at->id & choice->mask))
+		r.flags |= SAMPLE_DRAWN;
+	else if (s->delay < choice->floor)
+		return;
+	count = counters_of(fridge_sampling, phv);
+	sent = reg_at(fridge_sent, 0);
+	if (!count || !sent)
+		return;
+	r.time = clock_now(phv);
+	if (gcra_ask(sent, r.time, SAMPLE_COST, SAMPLE_COST << GCRA_SHIFT, SAMPLE_BURST * SAMPLE_COST, SAMPLE_BURST * SAMPLE_COST, &ahead) ==
+	    GCRA_REFUSES) {
+		count->c[SAMPLES_REFUSED]++;
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		r.src[i] = src[i];
+		r.dst[i] = dst[i];
+	}
+	r.sport = reverse ? phv->dport : phv->sport;
+	r.dport = reverse ? phv->sport : phv->dport;
+	if (ring_send(fridge_stream, &r))
+		count->c[SAMPLES_SENT]++;
+	else
+		count->c[SAMPLES_LOST]++;
+}
+
 /* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. A zero window counts in the row of the network
  * that sends it, as if it were a response. The row is looked up once for both. */
 static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
@@ -473,6 +571,8 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 		if (sum)
 			*sum += 1;
 	}
+	if (fridge_samples && found)
+		send_sample(phv, at, &s, reverse);
 }
 
 /* The ACK that ends a handshake: second leg and sum. */

@@ -14,6 +14,12 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
+type FridgeFridgeChoiceWord struct {
+	_     structs.HostLayout
+	Floor uint32
+	Mask  uint32
+}
+
 type FridgeFridgeCounter uint32
 
 const (
@@ -58,6 +64,42 @@ type FridgeFridgePart struct {
 	ShardBits uint32
 	Admit     uint32
 	Route     uint32
+}
+
+type FridgeFridgeSample struct {
+	_      structs.HostLayout
+	Time   uint64
+	Delay  uint32
+	X      uint32
+	Src    [4]uint32
+	Dst    [4]uint32
+	Sport  uint16
+	Dport  uint16
+	Proto  uint8
+	Family uint8
+	Fridge uint8
+	Flags  uint8
+}
+
+type FridgeFridgeSampleFlag uint32
+
+const (
+	FridgeFridgeSampleFlagSAMPLE_BANK  FridgeFridgeSampleFlag = 1
+	FridgeFridgeSampleFlagSAMPLE_DRAWN FridgeFridgeSampleFlag = 2
+)
+
+type FridgeFridgeSamplingCounter uint32
+
+const (
+	FridgeFridgeSamplingCounterSAMPLES_SENT    FridgeFridgeSamplingCounter = 0
+	FridgeFridgeSamplingCounterSAMPLES_REFUSED FridgeFridgeSamplingCounter = 1
+	FridgeFridgeSamplingCounterSAMPLES_LOST    FridgeFridgeSamplingCounter = 2
+	FridgeFridgeSamplingCounterSAMPLES_COUNTS  FridgeFridgeSamplingCounter = 3
+)
+
+type FridgeFridgeSamplingT struct {
+	_ structs.HostLayout
+	C [3]uint64
 }
 
 type FridgeHashTables struct {
@@ -144,6 +186,7 @@ const (
 	FridgeMapChainTc               = "chain_tc"
 	FridgeMapChainTp               = "chain_tp"
 	FridgeMapChainXdp              = "chain_xdp"
+	FridgeMapFridgeChoice          = "fridge_choice"
 	FridgeMapFridgeCounters        = "fridge_counters"
 	FridgeMapFridgeEntries         = "fridge_entries"
 	FridgeMapFridgeGroups          = "fridge_groups"
@@ -153,9 +196,12 @@ const (
 	FridgeMapFridgeLengths         = "fridge_lengths"
 	FridgeMapFridgeMiddle          = "fridge_middle"
 	FridgeMapFridgeRepeats         = "fridge_repeats"
+	FridgeMapFridgeSampling        = "fridge_sampling"
 	FridgeMapFridgeSecond          = "fridge_second"
+	FridgeMapFridgeSent            = "fridge_sent"
 	FridgeMapFridgeShut            = "fridge_shut"
 	FridgeMapFridgeSizes           = "fridge_sizes"
+	FridgeMapFridgeStream          = "fridge_stream"
 	FridgeMapFridgeSurvived        = "fridge_survived"
 	FridgeMapFridgeVolume          = "fridge_volume"
 	FridgeMapFridgeWeights         = "fridge_weights"
@@ -183,7 +229,9 @@ const (
 	FridgeVarFridgeRepeatsEntries  = "fridge_repeats_entries"
 	FridgeVarFridgeRestart         = "fridge_restart"
 	FridgeVarFridgeRows            = "fridge_rows"
+	FridgeVarFridgeSamples         = "fridge_samples"
 	FridgeVarFridgeSecondEntries   = "fridge_second_entries"
+	FridgeVarFridgeSentEntries     = "fridge_sent_entries"
 	FridgeVarFridgeShutEntries     = "fridge_shut_entries"
 	FridgeVarFridgeSizesEntries    = "fridge_sizes_entries"
 	FridgeVarFridgeSurvivedEntries = "fridge_survived_entries"
@@ -197,8 +245,11 @@ const (
 	FridgeVarMatchRule             = "match_rule"
 	FridgeVarMatchSide             = "match_side"
 	FridgeVarUnusedCounter         = "unused_counter"
+	FridgeVarUnusedFlag            = "unused_flag"
 	FridgeVarUnusedGroup           = "unused_group"
 	FridgeVarUnusedMatch           = "unused_match"
+	FridgeVarUnusedSample          = "unused_sample"
+	FridgeVarUnusedSampling        = "unused_sampling"
 	FridgeVarUnusedSide            = "unused_side"
 )
 
@@ -255,6 +306,7 @@ type FridgeMapSpecs struct {
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
+	FridgeChoice   *ebpf.MapSpec `ebpf:"fridge_choice"`
 	FridgeCounters *ebpf.MapSpec `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.MapSpec `ebpf:"fridge_entries"`
 	FridgeGroups   *ebpf.MapSpec `ebpf:"fridge_groups"`
@@ -264,9 +316,12 @@ type FridgeMapSpecs struct {
 	FridgeLengths  *ebpf.MapSpec `ebpf:"fridge_lengths"`
 	FridgeMiddle   *ebpf.MapSpec `ebpf:"fridge_middle"`
 	FridgeRepeats  *ebpf.MapSpec `ebpf:"fridge_repeats"`
+	FridgeSampling *ebpf.MapSpec `ebpf:"fridge_sampling"`
 	FridgeSecond   *ebpf.MapSpec `ebpf:"fridge_second"`
+	FridgeSent     *ebpf.MapSpec `ebpf:"fridge_sent"`
 	FridgeShut     *ebpf.MapSpec `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.MapSpec `ebpf:"fridge_sizes"`
+	FridgeStream   *ebpf.MapSpec `ebpf:"fridge_stream"`
 	FridgeSurvived *ebpf.MapSpec `ebpf:"fridge_survived"`
 	FridgeVolume   *ebpf.MapSpec `ebpf:"fridge_volume"`
 	FridgeWeights  *ebpf.MapSpec `ebpf:"fridge_weights"`
@@ -298,7 +353,9 @@ type FridgeVariableSpecs struct {
 	FridgeRepeatsEntries  *ebpf.VariableSpec `ebpf:"fridge_repeats_entries"`
 	FridgeRestart         *ebpf.VariableSpec `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.VariableSpec `ebpf:"fridge_rows"`
+	FridgeSamples         *ebpf.VariableSpec `ebpf:"fridge_samples"`
 	FridgeSecondEntries   *ebpf.VariableSpec `ebpf:"fridge_second_entries"`
+	FridgeSentEntries     *ebpf.VariableSpec `ebpf:"fridge_sent_entries"`
 	FridgeShutEntries     *ebpf.VariableSpec `ebpf:"fridge_shut_entries"`
 	FridgeSizesEntries    *ebpf.VariableSpec `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.VariableSpec `ebpf:"fridge_survived_entries"`
@@ -312,8 +369,11 @@ type FridgeVariableSpecs struct {
 	MatchRule             *ebpf.VariableSpec `ebpf:"match_rule"`
 	MatchSide             *ebpf.VariableSpec `ebpf:"match_side"`
 	UnusedCounter         *ebpf.VariableSpec `ebpf:"unused_counter"`
+	UnusedFlag            *ebpf.VariableSpec `ebpf:"unused_flag"`
 	UnusedGroup           *ebpf.VariableSpec `ebpf:"unused_group"`
 	UnusedMatch           *ebpf.VariableSpec `ebpf:"unused_match"`
+	UnusedSample          *ebpf.VariableSpec `ebpf:"unused_sample"`
+	UnusedSampling        *ebpf.VariableSpec `ebpf:"unused_sampling"`
 	UnusedSide            *ebpf.VariableSpec `ebpf:"unused_side"`
 }
 
@@ -341,6 +401,7 @@ type FridgeMaps struct {
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
 	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
+	FridgeChoice   *ebpf.Map `ebpf:"fridge_choice"`
 	FridgeCounters *ebpf.Map `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.Map `ebpf:"fridge_entries"`
 	FridgeGroups   *ebpf.Map `ebpf:"fridge_groups"`
@@ -350,9 +411,12 @@ type FridgeMaps struct {
 	FridgeLengths  *ebpf.Map `ebpf:"fridge_lengths"`
 	FridgeMiddle   *ebpf.Map `ebpf:"fridge_middle"`
 	FridgeRepeats  *ebpf.Map `ebpf:"fridge_repeats"`
+	FridgeSampling *ebpf.Map `ebpf:"fridge_sampling"`
 	FridgeSecond   *ebpf.Map `ebpf:"fridge_second"`
+	FridgeSent     *ebpf.Map `ebpf:"fridge_sent"`
 	FridgeShut     *ebpf.Map `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.Map `ebpf:"fridge_sizes"`
+	FridgeStream   *ebpf.Map `ebpf:"fridge_stream"`
 	FridgeSurvived *ebpf.Map `ebpf:"fridge_survived"`
 	FridgeVolume   *ebpf.Map `ebpf:"fridge_volume"`
 	FridgeWeights  *ebpf.Map `ebpf:"fridge_weights"`
@@ -368,6 +432,7 @@ func (m *FridgeMaps) Close() error {
 		m.ChainTc,
 		m.ChainTp,
 		m.ChainXdp,
+		m.FridgeChoice,
 		m.FridgeCounters,
 		m.FridgeEntries,
 		m.FridgeGroups,
@@ -377,9 +442,12 @@ func (m *FridgeMaps) Close() error {
 		m.FridgeLengths,
 		m.FridgeMiddle,
 		m.FridgeRepeats,
+		m.FridgeSampling,
 		m.FridgeSecond,
+		m.FridgeSent,
 		m.FridgeShut,
 		m.FridgeSizes,
+		m.FridgeStream,
 		m.FridgeSurvived,
 		m.FridgeVolume,
 		m.FridgeWeights,
@@ -412,7 +480,9 @@ type FridgeVariables struct {
 	FridgeRepeatsEntries  *ebpf.Variable `ebpf:"fridge_repeats_entries"`
 	FridgeRestart         *ebpf.Variable `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.Variable `ebpf:"fridge_rows"`
+	FridgeSamples         *ebpf.Variable `ebpf:"fridge_samples"`
 	FridgeSecondEntries   *ebpf.Variable `ebpf:"fridge_second_entries"`
+	FridgeSentEntries     *ebpf.Variable `ebpf:"fridge_sent_entries"`
 	FridgeShutEntries     *ebpf.Variable `ebpf:"fridge_shut_entries"`
 	FridgeSizesEntries    *ebpf.Variable `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.Variable `ebpf:"fridge_survived_entries"`
@@ -426,8 +496,11 @@ type FridgeVariables struct {
 	MatchRule             *ebpf.Variable `ebpf:"match_rule"`
 	MatchSide             *ebpf.Variable `ebpf:"match_side"`
 	UnusedCounter         *ebpf.Variable `ebpf:"unused_counter"`
+	UnusedFlag            *ebpf.Variable `ebpf:"unused_flag"`
 	UnusedGroup           *ebpf.Variable `ebpf:"unused_group"`
 	UnusedMatch           *ebpf.Variable `ebpf:"unused_match"`
+	UnusedSample          *ebpf.Variable `ebpf:"unused_sample"`
+	UnusedSampling        *ebpf.Variable `ebpf:"unused_sampling"`
 	UnusedSide            *ebpf.Variable `ebpf:"unused_side"`
 }
 

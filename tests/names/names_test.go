@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the names in docs/output.md")
 
 // variants are the settings, in addition to the defaults, that change the reported names.
 var variants = map[string][]map[string]string{
-	"fridge": {{"group": "src/24"}, {"sla": "50ms@95%"}, {"fridges": "256@1,256@1/8"}, {"match": "tcp-duration"}, {"legs": "true"}, {"correction": "table"}},
+	"fridge": {{"group": "src/24"}, {"sla": "50ms@95%"}, {"fridges": "256@1,256@1/8"}, {"match": "tcp-duration"}, {"legs": "true"}, {"correction": "table"}, {"samples": "4"}},
 	"lean":   {{"mean": "true", "stat": "latency"}, {"latency": "signed"}, {"loss": "walk"}, {"ooo": "misra-gries"}, {"retrans": "distinct"}, {"keys": "bits", "stat": "loss"}, {"count": "bytes"}, {"by": "rate"}},
 	"hhh":    {{"method": "stacking"}, {"dimension": "both"}, {"count": "bytes"}},
 	"carpe":  {{"key": "srcdst"}, {"key": "src"}, {"key": "dst"}, {"key": "service"}, {"key": "sport"}, {"key": "dport"}, {"key": "proto"}, {"count": "bytes", "s": "1/400"}},

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
@@ -112,22 +111,6 @@ func (c *config) size() report.Unit {
 	return report.PacketUnit
 }
 
-// when writes a time of the packets' clock for people.
-func when(ns, offset int64) string {
-	if ns+offset < 946684800e9 { // 2000: no calendar knows it
-		return fmt.Sprintf("%.6f s", float64(ns)/1e9)
-	}
-	return report.UTC(ns + offset)
-}
-
-// clock writes the time of day alone (UTC): people know the date, and a whole time is cut where a table is narrow.
-func clock(ns, offset int64) string {
-	if ns+offset < 946684800e9 {
-		return when(ns, offset)
-	}
-	return time.Unix(0, ns+offset).UTC().Format("15:04:05.000000")
-}
-
 // burstTable is the log of bursts, the last one first.
 func (c *config) burstTable(h *history, offset int64) report.Table {
 	t := report.Table{Name: "log", Title: "Bursts", Limit: int(c.values.Int("bursts")), Help: "bursts, the last one first", Columns: []report.Column{
@@ -153,8 +136,8 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		if a, known := b.headline(c.alphaShare()); known {
 			name, had = c.name(a.key), a.share
 		}
-		t.Rows = append(t.Rows, []any{clock(b.begin, offset), b.last - b.begin, b.peak, name, had.value, had.low, had.high, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open,
-			when(b.begin, offset), b.begin})
+		t.Rows = append(t.Rows, []any{report.TimeOfDay(b.begin, offset), b.last - b.begin, b.peak, name, had.value, had.low, had.high, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open,
+			report.When(b.begin, offset), b.begin})
 	}
 	return t
 }
@@ -291,7 +274,7 @@ func (c *config) rampTable(h *history, offset int64) report.Table {
 		report.Column{Name: "after", Unit: c.size(), Help: "in the last snapshot"})
 	for i := len(h.ramps) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
 		r := h.ramps[i]
-		t.Rows = append(t.Rows, append(c.keyCells(r.key), clock(r.time, offset), when(r.time, offset), r.before, r.size))
+		t.Rows = append(t.Rows, append(c.keyCells(r.key), report.TimeOfDay(r.time, offset), report.When(r.time, offset), r.before, r.size))
 	}
 	return t
 }

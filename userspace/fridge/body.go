@@ -6,6 +6,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -41,10 +42,11 @@ type spectra struct {
 	total  *delay.Spectrum   // of all rows
 	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
 	merged bool              // sum of several hosts
+	sent   samples.Window
 }
 
 // body reports a window.
-func (e *estimator) body(n counts, s spectra) report.Body {
+func (e *estimator) body(n counts, s spectra, offset int64) report.Body {
 	var b report.Body
 	total := s.total
 	b.Values = append(b.Values, e.values(n, total)...)
@@ -57,9 +59,13 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 		f = e.fit(total)
 	}
 	b.Values = append(b.Values, f.values()...)
+	b.Values = append(b.Values, e.sampling().Values(s.sent)...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
 		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s)))
+	}
+	if e.samples > 0 {
+		b.Tables = append(b.Tables, e.sampling().Tables(s.sent, b.Distributions[0].Quantiles, offset)...)
 	}
 	if len(e.parts) > 1 {
 		b.Tables = append(b.Tables, e.partTable(n))
@@ -193,11 +199,11 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 	if e.sla == nil {
 		return nil
 	}
-	j := e.sla.judge(total)
+	j := e.sla.Judge(total)
 	return []report.Value{
-		{Name: "sla.over", Value: j.over, Low: j.low, High: j.high, Unit: report.Ratio,
-			Help: fmt.Sprintf("share of responses later than %s", report.Human(e.sla.limit, report.Nanosecond))},
-		{Name: "sla.verdict", Value: j.verdict, Kind: report.Info, Help: "with 95 % confidence"},
+		{Name: "sla.over", Value: j.Over, Low: j.Low, High: j.High, Unit: report.Ratio,
+			Help: fmt.Sprintf("share of responses later than %s", report.Human(e.sla.Limit, report.Nanosecond))},
+		{Name: "sla.verdict", Value: j.Verdict, Kind: report.Info, Help: "with 95 % confidence"},
 	}
 }
 

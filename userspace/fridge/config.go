@@ -22,16 +22,17 @@ type config struct {
 	rules    delay.Rules
 	group    group
 	rows     int // of the histograms
-	sla      *sla
+	sla      *delay.Agreement
 	combine  string
 	recorded bool
 	table    bool
+	samples  int   // the slowest that are listed by connection; 0: none is sent
 	mantissa int   // delay bins an octave: 2^mantissa
 	tick     int64 // ns
 }
 
 func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
-	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
+	c := &config{values: v, samples: int(v.Int("samples")), combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
 	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
 		if err := read(v); err != nil {
 			return nil, err
@@ -78,7 +79,7 @@ func (c *config) readGroup(v algo.Values) (err error) {
 	if c.group.kind != groupNone {
 		c.rows = int(v.Int("rows"))
 	}
-	if c.sla, err = parseSLA(v.Text("sla")); err != nil {
+	if c.sla, err = delay.ParseAgreement(v.Text("sla")); err != nil {
 		return v.Error("sla", err.Error())
 	}
 	return nil
@@ -213,6 +214,7 @@ func (c *config) constants() map[constant.Name]any {
 		constant.FridgeTable:      c.table,
 		constant.FridgeGroup:      uint32(c.group.kind),
 		constant.FridgeRows:       uint32(c.rows),
+		constant.FridgeSamples:    c.samples > 0,
 		constant.FridgeGroupMask4: mask4,
 		constant.FridgeGroupMask6: mask6,
 		constant.MatchRule:        uint32(c.rules.Kind),
@@ -246,6 +248,7 @@ func (c *config) sizes() map[string]int {
 		"fridge_sizes":    used(plane, duration),
 		"fridge_lengths":  used(plane, duration),
 		"fridge_shut":     used(c.rows, c.shuts() && c.grouped()),
+		"fridge_sent":     1,
 	}
 }
 
@@ -260,7 +263,7 @@ const (
 
 // registerBytes is the memory of the arrays as declared: both banks where an array has banks, all CPUs where it is per CPU.
 func (c *config) registerBytes(cpus int) int64 {
-	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8,
+	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8, "fridge_sent": 8,
 		"fridge_groups": 2 * 8}
 	var total int64
 	for name, n := range c.sizes() {
@@ -283,7 +286,7 @@ func (c *config) configure(spec *ebpf.CollectionSpec) error {
 			return err
 		}
 	}
-	return nil
+	return c.sampling().Configure(spec)
 }
 
 // needs of the parser.

@@ -132,31 +132,31 @@ func TestGroupKeys(t *testing.T) {
 }
 
 func TestSLA(t *testing.T) {
-	a, err := parseSLA("50ms@95%")
-	if err != nil || a.limit != 50e6 || a.share != 0.95 {
+	a, err := delay.ParseAgreement("50ms@95%")
+	if err != nil || a.Limit != 50e6 || a.Share != 0.95 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if b, err := parseSLA("50ms@0.95"); err != nil || *b != *a {
+	if b, err := delay.ParseAgreement("50ms@0.95"); err != nil || *b != *a {
 		t.Errorf("50ms@0.95: %+v, %v", b, err)
 	}
-	if b, err := parseSLA("none"); b != nil || err != nil {
+	if b, err := delay.ParseAgreement("none"); b != nil || err != nil {
 		t.Errorf("none: %+v, %v", b, err)
 	}
 	for _, c := range []struct {
 		fast, slow float64
 		want       string
-	}{{1000, 10, slaKept}, {1000, 100, slaBroken}, {10, 1, slaUnknown}, {1000, 52, slaUnknown}, {1, 0, slaUnknown}} {
+	}{{1000, 10, delay.Kept}, {1000, 100, delay.Broken}, {10, 1, delay.Undecided}, {1000, 52, delay.Undecided}, {1, 0, delay.Undecided}} {
 		s := delay.NewSpectrum(delay.NewScale(5, 64, false))
 		for at, n := range map[float64]float64{10e6: c.fast, 90e6: c.slow} {
 			bin := s.Scale.Bin(at)
 			s.Mass[bin], s.Square[bin], s.Raw[bin] = n, n, n
 		}
-		j := a.judge(s)
-		if j.verdict != c.want {
-			t.Errorf("%g of %g too slow: %s (%+v), want %s", c.slow, c.fast+c.slow, j.verdict, j, c.want)
+		j := a.Judge(s)
+		if j.Verdict != c.want {
+			t.Errorf("%g of %g too slow: %s (%+v), want %s", c.slow, c.fast+c.slow, j.Verdict, j, c.want)
 		}
-		if (j.confidence > 0.5) != (c.slow/(c.fast+c.slow) > 0.05) {
-			t.Errorf("%g of %g too slow: %g sure that it is broken", c.slow, c.fast+c.slow, j.confidence)
+		if (j.Confidence > 0.5) != (c.slow/(c.fast+c.slow) > 0.05) {
+			t.Errorf("%g of %g too slow: %g sure that it is broken", c.slow, c.fast+c.slow, j.Confidence)
 		}
 	}
 }

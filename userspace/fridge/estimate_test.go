@@ -127,9 +127,9 @@ func TestRates(t *testing.T) {
 func TestGroupOrder(t *testing.T) {
 	c := configOf(t, map[string]string{"group": "dport", "sla": "50ms@95%"})
 	row := func(name, verdict string, low float64) groupRow {
-		return groupRow{name: name, judged: judgement{verdict: verdict, low: low}, p95: math.NaN()}
+		return groupRow{name: name, judged: delay.Judgement{Verdict: verdict, Low: low}, p95: math.NaN()}
 	}
-	table := c.groupTable([]groupRow{row("kept", slaKept, 0), row("bad", slaBroken, 0.1), row("?", slaUnknown, 0), row("worse", slaBroken, 0.3)})
+	table := c.groupTable([]groupRow{row("kept", delay.Kept, 0), row("bad", delay.Broken, 0.1), row("?", delay.Undecided, 0), row("worse", delay.Broken, 0.3)})
 	var names []any
 	for _, r := range table.Rows {
 		names = append(names, r[0])

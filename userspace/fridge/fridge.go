@@ -24,6 +24,8 @@ var losses = map[string]string{
 	"evicted":         "records that were overwritten, whether they would have been answered or not",
 	"too_long":        "responses after more than the longest measurable delay",
 	"torn":            "samples whose record another core wrote in the same instant",
+	"samples_refused": "single samples beyond the rate of the stream, with fridge.samples",
+	"samples_lost":    "single samples that found the ring full, since the reader was stalled, with fridge.samples",
 	"group_row_taken": `samples counted under "others", since another group has their row`,
 }
 
@@ -86,6 +88,8 @@ var params = []algo.Param{
 	{Key: "group6", Type: algo.Int, Default: "48", Min: "1", Max: "60", Unit: "bits", Help: "IPv6 prefix length of src and dst groups"},
 	{Key: "rows", Type: algo.Int, Default: "64", Min: "2", Max: "4096", Help: "rows for groups; groups whose row is taken are counted under others"},
 	{Key: "sla", Type: algo.String, Default: "none", Help: "delay that a share of the responses must keep, like 50ms@95%: groups that break it are named"},
+	{Key: "samples", Type: algo.Int, Default: "0", Min: "0", Max: "256",
+		Help: "slowest responses of a window to list by connection, beside up to three at each percentile; 0: none, and none is sent"},
 	{Key: "resolution", Type: algo.Enum, Default: auto, Choices: []string{auto, "4", "8", "16", "32"},
 		Help: "delay bins an octave; auto: as many as the histogram has room for"},
 	{Key: "tick", Type: algo.String, Default: auto,

@@ -18,7 +18,7 @@ type groupRow struct {
 	count     delay.Enclosure // of estimated
 	p50in     delay.Enclosure
 	p95in     delay.Enclosure
-	judged    judgement
+	judged    delay.Judgement
 	shut      uint64 // zero windows
 }
 
@@ -39,7 +39,7 @@ func (e *estimator) estimatedGroups(all spectra) []groupRow {
 		g.p50, g.p50in = s.Percentile(0.5)
 		g.p95, g.p95in = s.Percentile(0.95)
 		if e.sla != nil {
-			g.judged = e.sla.judge(s)
+			g.judged = e.sla.Judge(s)
 		}
 		out = append(out, g)
 	}
@@ -47,16 +47,16 @@ func (e *estimator) estimatedGroups(all spectra) []groupRow {
 }
 
 // verdictOrder lists broken agreements first, kept ones last.
-var verdictOrder = []string{slaBroken, slaUnknown, slaKept}
+var verdictOrder = []string{delay.Broken, delay.Undecided, delay.Kept}
 
 // groupTable lists the groups: with an agreement those that break it first, else the slowest first.
 func (c *config) groupTable(rows []groupRow) report.Table {
 	slices.SortStableFunc(rows, func(a, b groupRow) int {
-		if va, vb := slices.Index(verdictOrder, a.judged.verdict), slices.Index(verdictOrder, b.judged.verdict); va != vb {
+		if va, vb := slices.Index(verdictOrder, a.judged.Verdict), slices.Index(verdictOrder, b.judged.Verdict); va != vb {
 			return va - vb
 		}
-		if c.sla != nil && a.judged.low != b.judged.low {
-			return descending(a.judged.low, b.judged.low)
+		if c.sla != nil && a.judged.Low != b.judged.Low {
+			return descending(a.judged.Low, b.judged.Low)
 		}
 		return descending(a.p95, b.p95)
 	})
@@ -118,7 +118,7 @@ func (c *config) groupCells(g groupRow) []any {
 	}
 	if c.sla != nil {
 		j := g.judged
-		cells = append(cells, j.over, j.low, j.high, j.verdict, j.confidence)
+		cells = append(cells, j.Over, j.Low, j.High, j.Verdict, j.Confidence)
 	}
 	for _, e := range []delay.Enclosure{g.count, g.p50in, g.p95in} {
 		if math.IsInf(e.High, 1) || e == (delay.Enclosure{}) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -120,10 +121,10 @@ func TestTruthIsCertain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &oracle{config: c, groups: map[uint64][]int64{1: {10 * msec, 90 * msec}, 2: {10 * msec, 10 * msec}}}
-	if j := o.groupRow(1).judged; j.verdict != slaBroken || j.confidence != 1 || j.over != .5 {
+	if j := o.groupRow(1).judged; j.Verdict != delay.Broken || j.Confidence != 1 || j.Over != .5 {
 		t.Errorf("broken: %+v", j)
 	}
-	if j := o.groupRow(2).judged; j.verdict == slaBroken || j.confidence != 0 {
+	if j := o.groupRow(2).judged; j.Verdict == delay.Broken || j.Confidence != 0 {
 		t.Errorf("kept: %+v", j)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -23,7 +24,13 @@ type instance struct {
 
 // New implements algo.Config.
 func (c *config) New(env algo.Env) (algo.Instance, error) {
-	return &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}, nil
+	i := &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}
+	if c.samples > 0 {
+		form := c.sampling()
+		form.WindowNS = env.Head.WindowNS
+		return &sampler{instance: i, Stream: samples.NewStream(form)}, nil
+	}
+	return i, nil
 }
 
 // Configure implements algo.Instance.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -23,6 +24,7 @@ type oracle struct {
 	bytes    []int64
 	packets  []int64
 	groups   map[uint64][]int64
+	samples  []samples.Sample  // of all responses, where samples are listed
 	shut     map[uint64]uint64 // zero windows by group; of all without groups
 }
 
@@ -48,6 +50,9 @@ func (o *oracle) Packet(p *packet.Packet) {
 
 func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 	o.first = append(o.first, e.Delay)
+	if o.config.samples > 0 {
+		o.samples = append(o.samples, exactSample(p, e))
+	}
 	if o.config.volumes() {
 		o.bytes = append(o.bytes, int64(e.Volume.Bytes))
 		o.packets = append(o.packets, int64(e.Volume.Packets))
@@ -56,6 +61,16 @@ func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 		key := o.key(p, e.Reverse)
 		o.groups[key] = append(o.groups[key], e.Delay)
 	}
+}
+
+// exactSample is a response by itself.
+func exactSample(p *packet.Packet, e delay.Event) samples.Sample {
+	from := packet.Packet{Valid: packet.IP | packet.Ports, Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort, Proto: p.Proto}
+	if e.Reverse {
+		from.Src, from.Dst, from.SrcPort, from.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
+	}
+	key, _ := samples.Spec.Of(&from)
+	return samples.Sample{Time: p.Time, Delay: e.Delay, Weight: 1, Key: key}
 }
 
 // key of a packet's group; 0 without groups.
@@ -91,12 +106,16 @@ func (o *oracle) Window(report.Window) report.Body {
 		b.Distributions = append(b.Distributions, delay.Exact(bytesLabel, o.bytes), delay.Exact(packetsLabel, o.packets))
 	}
 	if c.sla != nil {
-		over := above(o.first, c.sla.limit)
+		over := above(o.first, c.sla.Limit)
 		b.Values = append(b.Values, report.Value{Name: "sla.over", Value: over, Unit: report.Ratio},
-			report.Value{Name: "sla.verdict", Value: c.sla.trueVerdict(over), Kind: report.Info})
+			report.Value{Name: "sla.verdict", Value: c.sla.TrueVerdict(over), Kind: report.Info})
 	}
 	if c.grouped() {
 		b.Tables = append(b.Tables, c.groupTable(o.groupRows()))
+	}
+	if c.samples > 0 {
+		slices.SortFunc(o.samples, samples.Sample.Slower)
+		b.Tables = append(b.Tables, c.sampling().Tables(samples.Window{List: o.samples}, nil, 0)[0])
 	}
 	o.next()
 	return b
@@ -104,7 +123,7 @@ func (o *oracle) Window(report.Window) report.Body {
 
 // next starts a window; pending requests stay pending.
 func (o *oracle) next() {
-	o.requests = 0
+	o.requests, o.samples = 0, o.samples[:0]
 	o.first, o.second, o.sum, o.bytes, o.packets = o.first[:0], o.second[:0], o.sum[:0], o.bytes[:0], o.packets[:0]
 	clear(o.groups)
 	clear(o.shut)
@@ -133,11 +152,11 @@ func (o *oracle) groupRow(key uint64) groupRow {
 		g.p95 = float64(delay.Percentile(values, 0.95))
 	}
 	if c.sla != nil {
-		over := above(values, c.sla.limit)
-		verdict := c.sla.trueVerdict(over)
-		g.judged = judgement{over: over, low: over, high: over, verdict: verdict}
-		if verdict == slaBroken {
-			g.judged.confidence = 1
+		over := above(values, c.sla.Limit)
+		verdict := c.sla.TrueVerdict(over)
+		g.judged = delay.Judgement{Over: over, Low: over, High: over, Verdict: verdict}
+		if verdict == delay.Broken {
+			g.judged.Confidence = 1
 		}
 	}
 	return g

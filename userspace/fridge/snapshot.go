@@ -106,13 +106,18 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error)
 	e.rates.windows = p.windows
 	e.rates.repeat(n.repeats, p, n.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), n.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), e.gap())
 	e.lost = e.rates.lostRepeats()
-	return e, n.counts, e.spectraOf(n), nil
+	all := e.spectraOf(n)
+	if all.sent = c.sampling().Of(r); r.Err() != nil {
+		return nil, nil, spectra{}, r.Err()
+	}
+	e.weigh(all.sent.List)
+	return e, n.counts, all, nil
 }
 
 // corrected reads the distributions of a merged snapshot.
 func (e *estimator) corrected(s *snapshot.Snapshot, r *snapshot.Reader) (counts, spectra) {
 	n := counts(r.Words(counterWords, int(bpf.FridgeFridgeCounterFRIDGE_COUNTS)))
-	all := spectra{merged: true}
+	all := spectra{merged: true, sent: e.sampling().Of(r)}
 	groups := 1
 	if e.grouped() {
 		all.owners = s.Words[ownerWords]
@@ -192,7 +197,11 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	if err != nil {
 		return algo.Result{}, err
 	}
-	return algo.Result{Body: e.body(n, all), Used: n.used(), Lost: n.lost()}, nil
+	lost := n.lost()
+	if c.samples > 0 {
+		lost["samples_refused"], lost["samples_lost"] = all.sent.Refused, all.sent.Lost
+	}
+	return algo.Result{Body: e.body(n, all, s.Offset), Used: n.used(), Lost: lost}, nil
 }
 
 // Merge implements algo.Merger: it sums corrected distributions. Each host's is unbiased, whatever its seeds and rates are, so their sum is unbiased,
@@ -210,15 +219,22 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		state[0] += all.total.Most
 		state[1] += e.lost
 		state[2] += e.length(one)
+		for i := range all.sent.List { // a merged snapshot is in Unix time
+			all.sent.List[i].Time += one.Offset
+		}
 		if n == 0 {
 			sum = all
 			continue
 		}
 		sum.plus(all)
+		sum.sent = c.sampling().Plus(sum.sent, all.sent)
 	}
 	s.Words[counterWords], s.Words[mergedWords], s.Words[ownerWords] = snapshot.Words(total), snapshot.Floats(state), sum.owners
 	if c.shuts() && c.grouped() {
 		s.Words[shutWords] = sum.shut
+	}
+	if c.samples > 0 {
+		sum.sent.Into(s)
 	}
 	var words []float64
 	for _, one := range slices.Concat(sum.rows, sum.more) {

@@ -188,6 +188,19 @@ func halves(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
+// Address converts the vector's words of an address, in network order, to an address.
+func Address(words [4]uint32, family uint8) netip.Addr {
+	var b [16]byte
+	for n, w := range words {
+		binary.NativeEndian.PutUint32(b[4*n:], w)
+	}
+	a := netip.AddrFrom16(b)
+	if family == 4 {
+		return a.Unmap()
+	}
+	return a
+}
+
 // Clean clears the words after those of the key's family: an entry that changes its flow keeps old ones.
 func (s Spec) Clean(k Key) Key {
 	used := s.Words()

@@ -1,10 +1,8 @@
 package lean
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 	"unsafe"
 
@@ -246,22 +244,9 @@ func (i *instance) poll() error {
 
 // keyOf is the key of a reported flow.
 func (i *instance) keyOf(e *event) (heavy.Key, bool) {
-	p := packet.Packet{Valid: packet.IP | packet.Ports, Src: address(e.Src, e.Family), Dst: address(e.Dst, e.Family),
+	p := packet.Packet{Valid: packet.IP | packet.Ports, Src: heavy.Address(e.Src, e.Family), Dst: heavy.Address(e.Dst, e.Family),
 		SrcPort: e.Sport, DstPort: e.Dport, Proto: e.Proto}
 	return i.spec.Of(&p)
-}
-
-// address converts the vector's words, in network order, to an address.
-func address(words [4]uint32, family uint8) netip.Addr {
-	var b [16]byte
-	for n, w := range words {
-		binary.NativeEndian.PutUint32(b[4*n:], w)
-	}
-	a := netip.AddrFrom16(b)
-	if family == 4 {
-		return a.Unmap()
-	}
-	return a
 }
 
 // Read implements algo.Instance: it returns the sketches and the reported flows, and chooses limits and p of the next window.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -116,6 +117,22 @@ func (c Clock) utc(ns int64) any {
 
 // UTC formats ns since 1970 by RFC 3339, to the millisecond.
 func UTC(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// When writes a time of the packets' clock for people; offset added to it gives ns since 1970.
+func When(ns, offset int64) string {
+	if ns+offset < unix2000 {
+		return fmt.Sprintf("%.6f s", float64(ns)/1e9)
+	}
+	return UTC(ns + offset)
+}
+
+// TimeOfDay is When without the date (UTC): people know it, and a whole time is cut where a table is narrow.
+func TimeOfDay(ns, offset int64) string {
+	if ns+offset < unix2000 {
+		return When(ns, offset)
+	}
+	return time.Unix(0, ns+offset).UTC().Format("15:04:05.000000")
+}
 
 func (c Clock) object() *ordered.Object {
 	o := ordered.New()
