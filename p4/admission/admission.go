@@ -33,7 +33,8 @@ func Sizes(name string) func(register string, i int) uint64 {
 const (
 	fullFlows  = 300
 	fullBefore = 10 // packets per flow, of which some are admitted
-	fullAfter  = 4
+	fullAfter  = 32 // of which a hierarchy counts a part at the level that is stored
+	newFlows   = 40
 	heldFlows  = 3 // per way
 	fewEntries = 1024
 	full       = 1<<32 - 1
@@ -88,7 +89,7 @@ func refused(d twin.Driver, counters []string) error {
 				}
 			}
 		}
-		for range fullAfter * fullAfter {
+		for range newFlows {
 			if err := d.Send(packetOf(d, next)); err != nil {
 				return err
 			}
@@ -136,10 +137,14 @@ func counted(before, after []uint64) int {
 	return -1
 }
 
-// packetOf is a packet of a flow, a microsecond after the one before.
+// packetOf is a packet of a flow, a microsecond after the one before. Flows that come after the first ones share no prefix with them.
 func packetOf(d twin.Driver, n int) packet.Packet {
+	first := byte(90)
+	if n >= fullFlows {
+		first = byte(100 + n%100)
+	}
 	return packet.Packet{Time: d.Now() + 1000, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: uint16(n), DstPort: 9,
-		Src: netip.AddrFrom4([4]byte{90, byte(n % 7), byte(n % 31), byte(n)}), Dst: netip.AddrFrom4([4]byte{91, 0, 0, 1})}
+		Src: netip.AddrFrom4([4]byte{first, byte(n % 7), byte(n % 31), byte(n)}), Dst: netip.AddrFrom4([4]byte{91, 0, 0, 1})}
 }
 
 // Saturated converts a host's word: the twin's counters saturate at 32 bits.

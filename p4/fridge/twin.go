@@ -13,8 +13,8 @@ func init() {
 	twin.Register(&twin.Twin{
 		Name: "fridge", Algorithm: "fridge",
 		Window: &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Forms: []twin.Form{{}, {Name: "dns", Generated: true, Brief: true, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "dns"}},
-			{Name: "data", Generated: true, Brief: true, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "tcp-data"}},
+		Forms: []twin.Form{{}, {Name: "dns", Generated: true, Brief: true, Drive: twin.Driver.Messages, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "dns"}},
+			{Name: "data", Generated: true, Brief: true, Drive: twin.Driver.Acknowledged, Set: map[string]string{"fridges": "128@1/2,64@1/4", "match": "tcp-data"}},
 			{Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:       full,
 		Native:     native,

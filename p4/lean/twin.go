@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -152,11 +153,12 @@ func copies(d twin.Driver, _ twin.Form) error {
 	return errors.Join(refusals(d, segment), limits(d))
 }
 
-// refusals are packets that resemble others: a reset, of which every third has FIN as well, that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
-// that are repeated when their record has exactly the maximum age, one tick later, and with their acknowledgement.
+// refusals are packets that resemble others: a reset, of which every third has FIN as well, that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, segments
+// that are repeated when their record has exactly the maximum age, one tick later, and with their acknowledgement; and acknowledgements at that age, and in the tick of the segment. No clock turns
+// between them.
 func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
-	const tick, old = 8192, 524288 // ns, ticks
-	begin := (d.Now()/tick + 1<<20) * tick
+	const tick, old, turn = 8192, 524288, 1 << 33 // ns, ticks, ns
+	begin := (d.Now()/turn + 2) * turn
 	var all []packet.Packet
 	for n := range 400 {
 		at := begin + int64(n)*3*tick
@@ -166,12 +168,60 @@ func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Pac
 		if n%3 == 0 {
 			reset.TCPFlags |= packet.FIN
 		}
-		again, ack := segment(at+(old+int64(n%2))*tick, 5, n), reset
-		ack.Time, ack.TCPFlags = again.Time+2*tick, packet.ACK
+		ack := reset
+		ack.TCPFlags = packet.ACK
 		ping := packet.Packet{Time: at + tick, Valid: packet.IP | packet.ICMP | packet.IPID, Proto: 1, ICMPType: 8, Segs: 1, Src: data.Src, Dst: data.Dst, IPID: uint16(7 * n)}
-		all = append(all, data, reset, again, ack, ping)
+		all = append(all, data, reset, ping)
+		switch n % 4 {
+		case 0, 1:
+			again := segment(at+(old+int64(n%2))*tick, 5, n)
+			ack.Time = again.Time + 2*tick
+			all = append(all, again)
+		case 2:
+			ack.Time = at + old*tick
+		case 3:
+			ack.Time = at + tick/2
+		}
+		all = append(all, ack)
 	}
 	slices.SortStableFunc(all, func(a, b packet.Packet) int { return cmp.Compare(a.Time, b.Time) })
+	return errors.Join(d.Send(all...), d.Compare()) // before the next turn, which forgets what waits
+}
+
+// anyFlow is a packet of a flow of its own. Protocols have every bit of the field, 0 and 1.
+func anyFlow(r *rand.Rand, at int64) packet.Packet {
+	address := func() netip.Addr {
+		return netip.AddrFrom4([4]byte{byte(1 + r.IntN(220)), byte(r.Uint32()), byte(r.Uint32()), byte(r.Uint32())})
+	}
+	p := packet.Packet{Time: at, Valid: packet.IP | packet.IPID, Proto: []uint8{6, 17, 50, 89, 132, 200}[r.IntN(6)], Segs: 1, Src: address(), Dst: address(), IPID: uint16(r.Uint32())}
+	switch p.Proto {
+	case 6:
+		p.Valid |= packet.Ports | packet.TCP
+	case 17:
+		p.Valid |= packet.Ports | packet.UDP
+	default:
+		return p
+	}
+	p.SrcPort, p.DstPort = uint16(r.Uint32()), uint16(r.Uint32())
+	return p
+}
+
+// gaps: so many packets are lost that each bit of a key, and of the hash behind it, is drawn several times as one and as none. Three packets prove that a flow numbers
+// its packets; each of the next ones has a gap before it.
+func gaps(d twin.Driver) error {
+	const flows, proof, events = 600, 3, 5
+	r, begin := rand.New(rand.NewPCG(30, 1)), d.Now()+1e9
+	var all []packet.Packet
+	for flow := range int64(flows) {
+		p := anyFlow(r, begin+flow*10_000)
+		for n := range proof + events {
+			p.Time, p.IPID = p.Time+1000, p.IPID+1
+			if n >= proof {
+				p.IPID += uint16(1 + r.IntN(3))
+			}
+			all = append(all, p)
+		}
+	}
 	return d.Send(all...)
 }
 
@@ -285,8 +335,12 @@ var statistics = []string{"latency", "loss", "ooo", "retrans"}
 func forms() (all []twin.Form) {
 	all = append(all, twin.Form{Name: "every segment", Generated: true, Driven: true, Define: map[string]string{"LEAN_STATS": "15"},
 		Set: map[string]string{"candidates": "65536", "p": "1"}})
-	for bit, name := range statistics { // the first two have all parts and conditions of the others
-		all = append(all, twin.Form{Name: "bits-" + name, Generated: true, Brief: true, Study: bit > 1, Set: map[string]string{"keys": "bits", "stat": name}})
+	for _, name := range statistics {
+		form := twin.Form{Name: "bits-" + name, Generated: true, Brief: true, Set: map[string]string{"keys": "bits", "stat": name}}
+		if name == "loss" {
+			form.Drive = gaps
+		}
+		all = append(all, form)
 	}
 	for _, define := range p4.Forms("lean") {
 		var chosen []string

@@ -62,6 +62,15 @@ func (p *pair) drive() error {
 	return p.window()
 }
 
+// driveForm sends what only this form's text is for.
+func (p *pair) driveForm() error {
+	p.every = 0
+	if err := errors.Join(p.form.Drive(driver{p}), p.settle()); err != nil {
+		return err
+	}
+	return p.window()
+}
+
 func timeOf(f *packet.Frame) int64 { return f.Time }
 
 const sprayed = 16_000
@@ -195,6 +204,22 @@ func (d driver) Lengths(from ...netip.Addr) error {
 		}
 	}
 	return d.frames(&frames{all}, timeOf)
+}
+
+// Messages implements twin.Driver.
+func (d driver) Messages() error {
+	if err := d.settle(); err != nil {
+		return err
+	}
+	return d.frames(&frames{messages(d.now + 1e9)}, timeOf)
+}
+
+// Acknowledged implements twin.Driver.
+func (d driver) Acknowledged() error {
+	if err := d.settle(); err != nil {
+		return err
+	}
+	return d.frames(&frames{acknowledged(d.now + 1e9)}, timeOf)
 }
 
 // Read implements twin.Driver.
@@ -336,6 +361,47 @@ func optioned(now int64) (all []packet.Frame) {
 				}
 				step(packet.ACK|extra, 11, 21)
 			}
+		}
+	}
+	return all
+}
+
+// messages of DNS, queries and answers between all ports that matter, cut by their IP header at every length up to some more than a DNS header's, and whole.
+func messages(now int64) (all []packet.Frame) {
+	const dns, most = 53, 16
+	for _, ip := range []builder.IP{{Src: client4, Dst: server4}, {Src: client6, Dst: server6}} {
+		for _, ports := range [][2]uint16{{4000, dns}, {dns, 4000}, {dns, dns}, {dns - 1, dns}, {dns, dns + 1}, {dns + 256, 4000}, {4000, dns + 256}, {4000, dns << 8}} {
+			for length := range most + 1 {
+				for answer := range 2 {
+					now += 5000
+					text := builder.DNS(uint16(length), answer == 1)
+					if length < most {
+						text = text[:length]
+					}
+					all = append(all, builder.MustBuild(&builder.Spec{Time: now, IP: ip, UDP: &builder.UDP{SrcPort: ports[0], DstPort: ports[1]}, Payload: text}))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// acknowledged segments have headers of every length, all flags that take a number or refuse the segment, data or none; what acknowledges them has one flag more, or
+// a window that is closed but for one bit. A fridge admits some of them.
+func acknowledged(now int64) (all []packet.Frame) {
+	const flows = 4
+	flags := []uint8{0, packet.SYN, packet.FIN, packet.SYN | packet.FIN, packet.RST}
+	for _, ip := range []builder.IP{{Src: client4, Dst: server4}, {Src: client6, Dst: server6}} {
+		for n := range 11 * len(flags) * 4 * flows {
+			words, n := n%11, n/11
+			seq := uint32(n) << 20
+			s := builder.Spec{Time: now, IP: ip, PayloadLen: 3 * (n >> 1 & 1), TCP: &builder.TCP{SrcPort: uint16(10_000 + n), DstPort: 443, Seq: seq,
+				Flags: flags[n/4%len(flags)] | packet.ACK*uint8(n&1), Options: bytes.Repeat([]byte{1}, 4*words)}}
+			end := seq + uint32(s.PayloadLen) + uint32(s.TCP.Flags&packet.SYN)>>1 + uint32(s.TCP.Flags&packet.FIN)
+			reply := builder.Spec{Time: now + 3000, IP: builder.IP{Src: ip.Dst, Dst: ip.Src}, TCP: &builder.TCP{SrcPort: 443, DstPort: s.TCP.SrcPort, Ack: end,
+				Flags: packet.ACK | []uint8{0, 0, packet.SYN, packet.RST, packet.FIN, packet.PSH}[n%6], Window: []uint16{0, 0, 1, 1 << 15}[n/6%4]}}
+			all = append(all, builder.MustBuild(&s), builder.MustBuild(&reply))
+			now += 5000
 		}
 	}
 	return all

@@ -49,9 +49,13 @@ func recordOf(tw *twin.Twin, form twin.Form, keep bool) (Recording, error) {
 	if form.Brief {
 		packets = briefPackets
 	}
-	if err = p.feed(newMix(1, packets, mixFlows), packets/windows); err == nil && driven {
+	if err = p.feed(newMix(1, packets, mixFlows), packets/windows); err == nil && (driven || form.Drive != nil) {
 		met, packets := maps.Clone(p.met), p.packets
-		err = p.drive()
+		if driven {
+			err = p.drive()
+		} else {
+			err = p.driveForm()
+		}
 		p.met, p.packets = met, packets // how often a difference occurs is stated for the model's traffic
 	}
 	if err != nil {

@@ -21,8 +21,12 @@ func TestMain(m *testing.M) {
 	testutil.Main(m)
 }
 
-// packetsEnv raises the number of packets of the model, which every twin and form gets; the study has a million.
-const packetsEnv = "XDPMON_TWIN_PACKETS"
+// packetsEnv raises the number of packets of the model, which every twin and form gets; the study has a million, and seedEnv draws others than
+// make test has.
+const (
+	packetsEnv = "XDPMON_TWIN_PACKETS"
+	seedEnv    = "XDPMON_TWIN_SEED"
+)
 
 const (
 	mostOfALine = 25     // of a thousand packets, for what all twins differ in
@@ -41,6 +45,19 @@ func modelled(t *testing.T) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < windows {
 		t.Fatalf("%s=%s: a number of packets is wanted", packetsEnv, text)
+	}
+	return n
+}
+
+// seed draws the packets of the study.
+func seed(t *testing.T) uint64 {
+	text := os.Getenv(seedEnv)
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%s: a number is wanted", seedEnv, text)
 	}
 	return n
 }
@@ -132,7 +149,7 @@ func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, pa
 			t.Fatal(err)
 		}
 		defer p.host.close()
-		if err := p.feed(newMix(1, packets, mixFlows), min((packets+windows-1)/windows, ofTheStudy)); err != nil {
+		if err := p.feed(newMix(seed(t), packets, mixFlows), min((packets+windows-1)/windows, ofTheStudy)); err != nil {
 			t.Fatal(err)
 		}
 		return p

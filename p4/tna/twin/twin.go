@@ -84,6 +84,8 @@ type Form struct {
 	Driven    bool // only for the test of coverage
 	Study     bool // only in the study: other forms cover the same
 	Brief     bool // outside of the study some thousand packets are enough: another form covers all but some fields
+	// Drive sends what only this form's text is for, of which some thousand packets have too little; after them, outside of the study.
+	Drive func(d Driver) error
 }
 
 // Has reports whether a form has all parameters of a generated one that nothing is chosen of when it is compiled.
@@ -134,6 +136,8 @@ type Driver interface {
 	Send(packets ...packet.Packet) error
 	Mix(packets int) error            // traffic of the test's model
 	Lengths(from ...netip.Addr) error // TCP segments with headers of every length, with data and without
+	Messages() error                  // DNS: to and from port 53 and its neighbours, of every length around that of a header
+	Acknowledged() error              // TCP segments with headers of every length and all flags, each acknowledged with every window and flag
 	Read(register string) []uint64    // of the twin
 	Write(register string, i int, v uint64) error
 	// Control executes a control plane's change, on the host and on the switch.
