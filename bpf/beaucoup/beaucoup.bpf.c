@@ -24,6 +24,14 @@
  * window is stored and not its start, so that a query with a short window does not end the collector of one with a long
  * window that has the same slot.
  *
+ * Collecting continues after the alert, and userspace reads how many attributes there were from the coupons that are set. All of
+ * them soon are, so a fourth register has the collector's tail: TAILS rarer coupons. Other bits of the hash that drew the
+ * coupon choose one of them, at one of TAIL_LEVELS levels, each half as probable as the one before (1/96 to 1/12288 of the coupons each). One coupon in eight draws
+ * from the tail; a packet without a coupon never does. 27 % is what a tail's count errs by, as far as its rarest coupons
+ * reach: 100 times a threshold and more.
+ * userspace/beaucoup/compile/total.go has the same numbers. A tail bears 16 bits of the end of its window and restarts
+ * where they differ, so that a collector's start does not touch it; two cores that restart it at once may lose one of their two bits.
+ *
  * Two cores may access a slot while it changes its key: one has started a collector in stage 1, and the other reads stage 3
  * before the first one has. So a vector of 32 coupons has the end of its window in its upper half: coupons of
  * the window before do not count, cause no alert, and a coupon that arrives too early is lost and counted (lost.raced). What
@@ -45,6 +53,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUERIES 128
 #define COUPONS 65536 /* steps of all attributes of one half */
 #define QUERY_BITS 7
+#define TAILS 48
+#define TAIL_LEVELS 8
 #define WORDS 8
 
 /* The vector as words, to which masks apply. userspace/beaucoup/compile/fields.go names the fields. */
@@ -105,6 +115,8 @@ struct beaucoup_event {
 	__u32 coupon;
 	__u32 alert;   /* 1: the query's threshold; 0: a new coupon (export) */
 	__u32 ifindex;
+	__u32 slot; /* where the collector is */
+	__u32 end;  /* of its window, as the slot has it */
 };
 
 const volatile __u64 beaucoup_multipliers[WORDS] = {
@@ -114,6 +126,7 @@ const volatile __u64 beaucoup_multipliers[WORDS] = {
 const volatile __u32 beaucoup_tick = 10; /* collectors' clocks count 2^tick ns: 73 minutes in 32 bits */
 const volatile _Bool beaucoup_export = 0;
 const volatile _Bool beaucoup_dated = 1; /* collectors have 32 coupons or fewer, and their window's end in the upper half */
+const volatile _Bool beaucoup_total = 1; /* collectors have a tail */
 const volatile _Bool beaucoup_keyed = 0; /* attributes are hashed by SipHash-1-3 with this key: section 4.6, security */
 const volatile __u64 beaucoup_key[2] = {0x736f6d6570736575ULL, 0x646f72616e646f6dULL};
 
@@ -129,6 +142,7 @@ REGISTER_PERCPU_BANKED(beaucoup_packets, 0, __u32, 1);
 REGISTER(beaucoup_ends, 1, __u32, 65536);
 REGISTER(beaucoup_keys, 2, __u32, 65536);
 REGISTER(beaucoup_vectors, 3, __u64, 65536);
+REGISTER(beaucoup_tails, 4, __u64, 65536); /* end of the window 48..63, coupons of the tail 0..47 */
 
 COUNTERS(beaucoup_counts, BEAUCOUP_COUNTS);
 
@@ -301,31 +315,33 @@ static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *
 	return beaucoup_keyed ? hash_keyed(v, mask, salt) : hash_words(v, mask, salt);
 }
 
-/* The coupon that one attribute of the packet draws; 0: none. */
-static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
+/* The coupon that one attribute of the packet draws, and in the upper half the bits of its hash that have not chosen it; 0: none. */
+static __always_inline __u64 draw(const struct words *v, __u32 half, __u32 i)
 {
 	__u32 slot = half * ATTRIBUTES + i, step, *coupon;
 	struct beaucoup_attribute *a = bpf_map_lookup_elem(&beaucoup_attributes, &slot);
+	__u64 hash;
 
 	if (!a || !has(v, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
 		return 0;
-	step = (__u32)(hash_attribute(v, a->mask, a->salt, i) >> 32) >> (a->shift & 31);
+	hash = hash_attribute(v, a->mask, a->salt, i);
+	step = (__u32)(hash >> 32) >> (a->shift & 31);
 	if (step >= a->limit)
 		return 0;
 	step += half * COUPONS + a->base;
 	coupon = bpf_map_lookup_elem(&beaucoup_coupons, &step);
-	return coupon ? *coupon : 0;
+	return coupon ? hash << 32 | *coupon : 0;
 }
 
 /* At most one coupon per packet: section 4.4.1. */
-static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
+static __always_inline __u64 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
 {
 	__u32 half = active & 1, used = active >> 8 & 0xff, any = phv->needs;
 	__u64 hits = 0, first = 0, second = 0;
 
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < ATTRIBUTES; i++) {
-		__u32 coupon;
+		__u64 coupon;
 
 		if (i >= used)
 			break;
@@ -333,7 +349,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 		forget(first, any);
 		forget(second, any);
 		coupon = draw(v, half, i);
-		if (!coupon)
+		if (!(__u32)coupon)
 			continue;
 		hits++;
 		second = coupon;
@@ -413,6 +429,26 @@ static __always_inline int collect_into(__u64 *vector, __u64 onehot, int fresh, 
 	return 1;
 }
 
+/* The coupon of the tail that the rest of an attribute's hash draws, as a bit; 0: none. */
+static __always_inline __u64 tail_of(__u32 rest)
+{
+	__u64 scaled = (__u64)rest * TAILS;
+	__u32 place = scaled >> 32, level = 1 + place % TAIL_LEVELS;
+
+	return (__u32)scaled >> (32 - level) ? 0 : 1ULL << place;
+}
+
+/* Stage 4. */
+static __always_inline void follow(__u64 *tail, __u64 onehot, __u32 end)
+{
+	__u64 old = reg_load(tail), date = (__u64)end << 47 & ~0ULL << TAILS; /* the last bit of an end is always set */
+
+	if ((old ^ date) >> TAILS)
+		reg_store(tail, date | onehot);
+	else if (!(old & onehot))
+		__sync_fetch_and_or(tail, onehot);
+}
+
 static __always_inline __u32 ones(__u64 x)
 {
 	x -= (x >> 1) & 0x5555555555555555ULL;
@@ -425,10 +461,11 @@ static __always_inline __u32 ones(__u64 x)
 }
 
 static __always_inline void report(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
-				   __u64 coupons, __u32 coupon, __u32 left, int alert, struct beaucoup_counts_t *count)
+				   __u64 coupons, __u32 coupon, __u32 left, int alert, __u32 slot, __u32 end,
+				   struct beaucoup_counts_t *count)
 {
 	struct beaucoup_event e = {.time = clock_now(phv), .coupons = coupons, .query = q->id, .coupon = coupon,
-				   .alert = alert, .ifindex = phv->ifindex};
+				   .alert = alert, .ifindex = phv->ifindex, .slot = slot, .end = end};
 
 	e.age = left < q->window ? (__u64)(q->window - left) << beaucoup_tick : 0;
 #pragma unroll
@@ -439,12 +476,13 @@ static __always_inline void report(struct phv *phv, const struct words *v, const
 }
 
 static __always_inline void collect(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
-				    __u32 coupon, struct beaucoup_counts_t *count)
+				    __u32 coupon, __u32 rest, struct beaucoup_counts_t *count)
 {
 	__u64 hash = hash_key(v, q), onehot = 1ULL << (coupon & 63), old, *vector;
 	__u32 slot = (__u32)hash & (beaucoup_ends_entries - 1), *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
 	__u32 begun = end_of(now, q), most = left_at_most(now, q);
 	__u32 check = ((__u32)(hash >> 32) << QUERY_BITS) | q->id;
+	__u64 onetail = beaucoup_total ? tail_of(rest) : 0, *tail;
 	int fresh;
 
 	word = reg_at(beaucoup_ends, slot);
@@ -465,6 +503,12 @@ static __always_inline void collect(struct phv *phv, const struct words *v, cons
 		count->c[BEAUCOUP_RACED]++;
 		return;
 	}
+	if (onetail) {
+		tail = reg_at(beaucoup_tails, slot);
+		if (!tail)
+			return;
+		follow(tail, onetail, end);
+	}
 	count->c[BEAUCOUP_STARTED] += fresh;
 	count->c[BEAUCOUP_COLLECTED]++;
 	if (old & onehot)
@@ -472,16 +516,17 @@ static __always_inline void collect(struct phv *phv, const struct words *v, cons
 	count->c[BEAUCOUP_NEW]++;
 	if (ones(old | onehot) == q->n) {
 		count->c[BEAUCOUP_ALERTS]++;
-		report(phv, v, q, old | onehot, coupon, end - now, 1, count);
+		report(phv, v, q, old | onehot, coupon, end - now, 1, slot, end, count);
 	} else if (beaucoup_export) {
-		report(phv, v, q, old | onehot, coupon, end - now, 0, count);
+		report(phv, v, q, old | onehot, coupon, end - now, 0, slot, end, count);
 	}
 }
 
 ALGORITHM(beaucoup)
 {
 	struct beaucoup_counts_t *count = counters_of(beaucoup_counts, phv);
-	__u32 zero = 0, coupon, slot, *active = bpf_map_lookup_elem(&beaucoup_active, &zero), now;
+	__u32 zero = 0, slot, *active = bpf_map_lookup_elem(&beaucoup_active, &zero), now;
+	__u64 coupon;
 	struct beaucoup_query *q;
 	struct words v;
 
@@ -498,14 +543,14 @@ ALGORITHM(beaucoup)
 	count->c[BEAUCOUP_PACKETS]++;
 	count->c[BEAUCOUP_AGGREGATES] += !!(phv->valid & PHV_AGGREGATE);
 	coupon = choose(phv, &v, now, count);
-	if (likely(!coupon))
+	if (likely(!(__u32)coupon))
 		return;
 	slot = (now & 1) * QUERIES + ((coupon >> 8) & (QUERIES - 1));
 	q = bpf_map_lookup_elem(&beaucoup_queries, &slot);
 	if (!q)
 		return;
 	if (has(&v, q->valid))
-		collect(phv, &v, q, coupon & 0xff, count);
+		collect(phv, &v, q, coupon & 0xff, coupon >> 32, count);
 	else
 		count->c[BEAUCOUP_NO_KEY]++;
 }

@@ -62,6 +62,8 @@ type BeaucoupBeaucoupEvent struct {
 	Coupon  uint32
 	Alert   uint32
 	Ifindex uint32
+	Slot    uint32
+	End     uint32
 }
 
 type BeaucoupBeaucoupQuery struct {
@@ -157,6 +159,7 @@ const (
 	BeaucoupMapBeaucoupKeys           = "beaucoup_keys"
 	BeaucoupMapBeaucoupPackets        = "beaucoup_packets"
 	BeaucoupMapBeaucoupQueries        = "beaucoup_queries"
+	BeaucoupMapBeaucoupTails          = "beaucoup_tails"
 	BeaucoupMapBeaucoupVectors        = "beaucoup_vectors"
 	BeaucoupMapChainControl           = "chain_control"
 	BeaucoupMapChainTc                = "chain_tc"
@@ -176,7 +179,9 @@ const (
 	BeaucoupVarBeaucoupKeysEntries    = "beaucoup_keys_entries"
 	BeaucoupVarBeaucoupMultipliers    = "beaucoup_multipliers"
 	BeaucoupVarBeaucoupPacketsEntries = "beaucoup_packets_entries"
+	BeaucoupVarBeaucoupTailsEntries   = "beaucoup_tails_entries"
 	BeaucoupVarBeaucoupTick           = "beaucoup_tick"
+	BeaucoupVarBeaucoupTotal          = "beaucoup_total"
 	BeaucoupVarBeaucoupVectorsEntries = "beaucoup_vectors_entries"
 	BeaucoupVarChainBehind            = "chain_behind"
 	BeaucoupVarCoinSeeded             = "coin_seeded"
@@ -246,6 +251,7 @@ type BeaucoupMapSpecs struct {
 	BeaucoupKeys       *ebpf.MapSpec `ebpf:"beaucoup_keys"`
 	BeaucoupPackets    *ebpf.MapSpec `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.MapSpec `ebpf:"beaucoup_queries"`
+	BeaucoupTails      *ebpf.MapSpec `ebpf:"beaucoup_tails"`
 	BeaucoupVectors    *ebpf.MapSpec `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc            *ebpf.MapSpec `ebpf:"chain_tc"`
@@ -269,7 +275,9 @@ type BeaucoupVariableSpecs struct {
 	BeaucoupKeysEntries    *ebpf.VariableSpec `ebpf:"beaucoup_keys_entries"`
 	BeaucoupMultipliers    *ebpf.VariableSpec `ebpf:"beaucoup_multipliers"`
 	BeaucoupPacketsEntries *ebpf.VariableSpec `ebpf:"beaucoup_packets_entries"`
+	BeaucoupTailsEntries   *ebpf.VariableSpec `ebpf:"beaucoup_tails_entries"`
 	BeaucoupTick           *ebpf.VariableSpec `ebpf:"beaucoup_tick"`
+	BeaucoupTotal          *ebpf.VariableSpec `ebpf:"beaucoup_total"`
 	BeaucoupVectorsEntries *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
 	ChainBehind            *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded             *ebpf.VariableSpec `ebpf:"coin_seeded"`
@@ -310,6 +318,7 @@ type BeaucoupMaps struct {
 	BeaucoupKeys       *ebpf.Map `ebpf:"beaucoup_keys"`
 	BeaucoupPackets    *ebpf.Map `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.Map `ebpf:"beaucoup_queries"`
+	BeaucoupTails      *ebpf.Map `ebpf:"beaucoup_tails"`
 	BeaucoupVectors    *ebpf.Map `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.Map `ebpf:"chain_control"`
 	ChainTc            *ebpf.Map `ebpf:"chain_tc"`
@@ -332,6 +341,7 @@ func (m *BeaucoupMaps) Close() error {
 		m.BeaucoupKeys,
 		m.BeaucoupPackets,
 		m.BeaucoupQueries,
+		m.BeaucoupTails,
 		m.BeaucoupVectors,
 		m.ChainControl,
 		m.ChainTc,
@@ -356,7 +366,9 @@ type BeaucoupVariables struct {
 	BeaucoupKeysEntries    *ebpf.Variable `ebpf:"beaucoup_keys_entries"`
 	BeaucoupMultipliers    *ebpf.Variable `ebpf:"beaucoup_multipliers"`
 	BeaucoupPacketsEntries *ebpf.Variable `ebpf:"beaucoup_packets_entries"`
+	BeaucoupTailsEntries   *ebpf.Variable `ebpf:"beaucoup_tails_entries"`
 	BeaucoupTick           *ebpf.Variable `ebpf:"beaucoup_tick"`
+	BeaucoupTotal          *ebpf.Variable `ebpf:"beaucoup_total"`
 	BeaucoupVectorsEntries *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
 	ChainBehind            *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded             *ebpf.Variable `ebpf:"coin_seeded"`

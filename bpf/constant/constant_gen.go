@@ -22,6 +22,7 @@ var (
 	BeaucoupKeyed         = Name{"beaucoup_keyed"}
 	BeaucoupMultipliers   = Name{"beaucoup_multipliers"}
 	BeaucoupTick          = Name{"beaucoup_tick"}
+	BeaucoupTotal         = Name{"beaucoup_total"}
 	CarpeBytes            = Name{"carpe_bytes"}
 	CarpeChance           = Name{"carpe_chance"}
 	CarpeDst4             = Name{"carpe_dst4"}

@@ -30,10 +30,10 @@ func descriptor() *algo.Descriptor {
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
 		Doc:      doc,
 		Params:   params,
-		Twin:     []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false")},
+		Twin:     []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false"), algo.Just("total", "auto", "false")},
 		Spec:     bpf.LoadBeaucoup,
 		Config:   algo.Typed(newConfig),
-		Layout:   1,
+		Layout:   2,
 		Lines:    func() algo.LineMerger { return NewMerger() },
 		Findings: findings,
 	}

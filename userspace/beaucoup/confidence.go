@@ -24,17 +24,8 @@ type verdict struct{ low, high, confidence float64 }
 
 // verdictOf the alerts of a query; have is the number of its collectors with 0, 1, ... coupons.
 func verdictOf(c *compile.Compiled, e compile.Collector, have [65]int) verdict {
-	half, all := 0, 0
-	for k, n := range have {
-		if k >= e.Half() {
-			half += n
-		}
-		if k >= e.N {
-			all += n
-		}
-	}
 	plain := e.Law()
-	tilted := plain.Weighted(e.Slope(float64(half)/float64(max(1, all)), plain))
+	tilted := plain.Weighted(e.Fewer(have))
 	return verdict{tilted.Quantile(.025), plain.Quantile(.975), tilted.Above(float64(c.Threshold) / 2)}
 }
 

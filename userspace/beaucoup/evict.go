@@ -15,13 +15,13 @@ const evictEvery = 1_000_000_000
 
 // held holds copies of the registers.
 type held struct {
-	ends, keys, vectors *maps.Array
-	end, key, coupons   []uint64
+	ends, keys, vectors, tails *maps.Array
+	end, key, coupons          []uint64
 }
 
 func newHeld(set *maps.Set) (*held, error) {
 	h := &held{}
-	for name, a := range map[string]**maps.Array{"beaucoup_ends": &h.ends, "beaucoup_keys": &h.keys, "beaucoup_vectors": &h.vectors} {
+	for name, a := range map[string]**maps.Array{"beaucoup_ends": &h.ends, "beaucoup_keys": &h.keys, "beaucoup_vectors": &h.vectors, "beaucoup_tails": &h.tails} {
 		array, err := set.Array(name)
 		if err != nil {
 			return nil, err
@@ -133,6 +133,7 @@ func (i *instance) hopeless(slot int, now uint32) bool {
 
 // forget ends all collectors: with new hashes they do not match keys and attributes any more.
 func (i *instance) forget() error {
+	i.counting = nil
 	if err := i.held.ends.Reset(0); err != nil {
 		return fmt.Errorf("start with new hashes: %w", err)
 	}

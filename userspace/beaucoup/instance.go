@@ -42,6 +42,9 @@ type Alert struct {
 	// Low and High enclose the count in 95 % of all alerts, and Confidence is the probability that it is more than half of the
 	// threshold, given how many keys of the query were near it.
 	Low, High, Confidence float64
+	// Total is the number of distinct attributes from Since, the collector's first coupon, to Until, ns; NaN where it is unknown.
+	Total, TotalLow, TotalHigh float64
+	Since, Until               int64
 	// Least is the number of attributes that 9,999 of 10,000 alerts need at least, if no coupon was lost to ties: with fewer, the
 	// alert is false.
 	Least float64
@@ -62,6 +65,7 @@ type instance struct {
 	tables   *compile.Tables
 	ring     *maps.Ring
 	events   []tagged
+	counting []*counting // collectors that have alerted, until their windows end
 	epoch    uint64
 	shared   func() uint64                    // returns the epoch that hosts share; nil: every host counts its own
 	modified time.Time                        // of the file of queries
@@ -73,9 +77,10 @@ type instance struct {
 	most     float64 // collectors that were alive then; below 0 before the first search
 	since    uint64  // number of collectors started until then
 
-	judged bool    // an oracle compares last with the truth
-	last   []Alert // alerts of the last window, for the oracle
-	leasts map[compile.Collector]float64
+	judged  bool    // an oracle compares last with the truth
+	last    []Alert // alerts of the last window, for the oracle
+	judging *estimator
+	leasts  map[compile.Collector]float64
 }
 
 // New implements algo.Config.
@@ -119,7 +124,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	}
 	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
 	constants := map[constant.Name]any{constant.BeaucoupMultipliers: multipliers, constant.BeaucoupExport: i.export, constant.BeaucoupDated: i.dated(), constant.BeaucoupKeyed: i.keyed,
-		constant.BeaucoupKey: key}
+		constant.BeaucoupKey: key, constant.BeaucoupTotal: i.total}
 	if err := maps.SetConstants(spec, constants); err != nil {
 		return err
 	}
@@ -127,6 +132,13 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		if err := maps.SetEntries(spec, name, i.entries); err != nil {
 			return err
 		}
+	}
+	tails := uint32(1)
+	if i.total {
+		tails = i.entries
+	}
+	if err := maps.SetEntries(spec, "beaucoup_tails", tails); err != nil {
+		return err
 	}
 	return maps.SetEntries(spec, "beaucoup_events", uint32(i.config.ring))
 }
@@ -194,6 +206,9 @@ func (i *instance) Tick(now int64) error {
 	if err := i.follow(); err != nil {
 		i.notify("beaucoup: keeping the previous queries: %s: %v", i.file, err)
 	}
+	if err := i.settle(now); err != nil {
+		return err
+	}
 	if now-i.looked >= evictEvery {
 		i.looked = now
 		full, err := i.full()
@@ -235,6 +250,9 @@ func (i *instance) poll() error {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
 			if c := i.query(int(e.Query)); c != nil {
 				i.events = append(i.events, tagged{e, c, i.effective(c)})
+				if e.Alert != 0 {
+					i.watch(&e, c)
+				}
 			}
 		}
 	})
@@ -251,7 +269,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.last = e.last
+		i.last, i.judging = e.last, e
 		for n := range i.last {
 			i.last[n].Least = i.least(i.last[n].Query.Collector)
 		}
@@ -294,7 +312,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
 	s.Epoch = i.epoch
 	s.Words[counterWords] = n
-	if err := i.collected(s); err != nil {
+	if err := i.collected(s, w.End); err != nil {
 		return nil, err
 	}
 	if full, err := i.full(); err != nil {
