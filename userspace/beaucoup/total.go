@@ -164,6 +164,14 @@ func (e *estimator) assign() {
 	}
 }
 
+// tailShare is the part of the coupons that draw from the tail.
+func (c *config) tailShare() float64 {
+	if !c.total {
+		return 0
+	}
+	return compile.TailShare
+}
+
 // unknown is the number of collectors that were lost before their end.
 func (e *estimator) unknown() (n int) {
 	for i := range e.counted {
@@ -186,7 +194,7 @@ func (e *estimator) totalTable() report.Table {
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "key", Label: true, Help: "the key"},
-			totalColumn(),
+			totalColumn(false),
 			{Name: "total_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 			{Name: "total_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 			{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when it alerted, in the clock of the packets"},
@@ -200,7 +208,7 @@ func (e *estimator) totalTable() report.Table {
 	return t
 }
 
-func totalColumn() report.Column {
-	return report.Column{Name: "total", Unit: report.Attributes, Low: "total_low", High: "total_high",
+func totalColumn(metric bool) report.Column {
+	return report.Column{Name: "total", Unit: report.Attributes, Metric: metric, Low: "total_low", High: "total_high",
 		Help: "distinct attributes in the query's window so far, estimated from all coupons; null with total_low: at least so many; in the truth, exactly"}
 }
