@@ -21,6 +21,8 @@ var (
 	BeaucoupKey           = Name{"beaucoup_key"}
 	BeaucoupKeyed         = Name{"beaucoup_keyed"}
 	BeaucoupMultipliers   = Name{"beaucoup_multipliers"}
+	BeaucoupSecond        = Name{"beaucoup_second"}
+	BeaucoupTables        = Name{"beaucoup_tables"}
 	BeaucoupTick          = Name{"beaucoup_tick"}
 	BeaucoupTotal         = Name{"beaucoup_total"}
 	CarpeBytes            = Name{"carpe_bytes"}

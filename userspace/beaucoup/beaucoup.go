@@ -24,13 +24,14 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:     Name,
-		Summary:  "who has too many distinct peers, ports, packets: many queries at once",
-		Lost:     losses,
-		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
-		Doc:      doc,
-		Params:   params,
-		Twin:     []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false"), algo.Just("total", "auto", "false")},
+		Name:    Name,
+		Summary: "who has too many distinct peers, ports, packets: many queries at once",
+		Lost:    losses,
+		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
+		Doc:     doc,
+		Params:  params,
+		Twin: []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false"), algo.Just("total", "auto", "false"), algo.Just("tables", "1"),
+			algo.Just("places", "1")},
 		Spec:     bpf.LoadBeaucoup,
 		Config:   algo.Typed(newConfig),
 		Layout:   2,

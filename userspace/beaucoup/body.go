@@ -18,6 +18,7 @@ const (
 	countNew        = bpf.BeaucoupBeaucoupCounterBEAUCOUP_NEW
 	countStarted    = bpf.BeaucoupBeaucoupCounterBEAUCOUP_STARTED
 	countCollided   = bpf.BeaucoupBeaucoupCounterBEAUCOUP_COLLIDED
+	countSecond     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_SECOND
 	countAlerts     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_ALERTS
 	countAggregates = bpf.BeaucoupBeaucoupCounterBEAUCOUP_AGGREGATES
 )
@@ -62,14 +63,15 @@ func (i *estimator) body() report.Body {
 		counter("query_changes", i.changes, report.Count, "times that the queries were exchanged since the start"),
 		counter("coupons_drawn", n[countDrawn], report.Count, "coupons that packets drew"),
 		gauge("coupons_per_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
-		gauge("accesses_per_packet", ratio(3*float64(n[countCollected]+n[countCollided])+i.tailShare()*float64(n[countCollected]), float64(n[countPackets])), report.None,
+		gauge("accesses_per_packet", ratio(3*float64(n[countCollected]+n[countCollided])+2*float64(n[countSecond])+i.tailShare()*float64(n[countCollected]), float64(n[countPackets])), report.None,
 			"accesses to registers a packet, at most: three a coupon, and one of the tail where a coupon draws from it"),
 		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
 		counter("coupons_new", n[countNew], report.Count, "coupons that their collector did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
+		counter("coupons_second", n[countSecond], report.Count, "coupons that went to the second place, because another key has the first"),
 		gauge("collectors_alive", alive, report.Count, "collectors whose window has not ended"),
 		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could no longer raise an alert"),
-		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is in use"),
+		gauge("collectors_share", float64(alive)/i.places(), report.Ratio, "share of the table that is in use"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
 	if len(i.earlier) > 0 {
 		b.Tables = append(b.Tables, i.totalTable())
@@ -192,7 +194,7 @@ func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	notes = append(notes, i.doubts()...)
 	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
 		add("%.0f %% of the coupons found their slot occupied by another key, so counts are too small: raise beaucoup.entries "+
-			"(%d of %d are in use), lower beaucoup.budget, or use shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
+			"(%d of %.0f are in use), set beaucoup.places=2, lower beaucoup.budget, or use shorter windows", 100*ratio(float64(c), float64(all)), alive, i.places())
 	}
 	if lost := i.unknown(); lost > 0 {
 		add("%d keys that had alerted lost their place in the table before their count was final: total is unknown", lost)

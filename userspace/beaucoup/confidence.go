@@ -31,22 +31,14 @@ func verdictOf(c *compile.Compiled, e compile.Collector, have [65]int) verdict {
 
 // coupons counts the collectors of every query by their coupons.
 func (i *instance) coupons() (have [compile.MaxQueries][65]int, err error) {
-	h := i.held
-	if h.end, err = h.ends.Read(0, h.end); err != nil {
-		return have, err
-	}
-	if h.key, err = h.keys.Read(0, h.key); err != nil {
-		return have, err
-	}
-	if h.coupons, err = h.vectors.Read(0, h.coupons); err != nil {
-		return have, err
-	}
-	if i.dated() {
-		h.undate()
-	}
-	for slot, end := range h.end {
-		if end != 0 {
-			have[h.key[slot]&(compile.MaxQueries-1)][bits.OnesCount64(h.coupons[slot])]++
+	for _, u := range i.units {
+		if err := u.read(i.dated()); err != nil {
+			return have, err
+		}
+		for slot, end := range u.end {
+			if end != 0 {
+				have[u.key[slot]&(compile.MaxQueries-1)][bits.OnesCount64(u.coupons[slot])]++
+			}
 		}
 	}
 	return have, nil

@@ -3,6 +3,7 @@ package beaucoup
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -58,7 +59,7 @@ type instance struct {
 	names    map[uint64]string // by their hash
 	set      *maps.Set
 	counts   *maps.Array
-	held     *held
+	units    []*unit
 	program  *compile.Program
 	previous *compile.Program // names the events of removed queries
 	needs    maps.Need        // fields of the queries at the start: the parser reads no others
@@ -124,21 +125,24 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	}
 	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
 	constants := map[constant.Name]any{constant.BeaucoupMultipliers: multipliers, constant.BeaucoupExport: i.export, constant.BeaucoupDated: i.dated(), constant.BeaucoupKeyed: i.keyed,
-		constant.BeaucoupKey: key, constant.BeaucoupTotal: i.total}
+		constant.BeaucoupKey: key, constant.BeaucoupTotal: i.total, constant.BeaucoupTables: uint32(i.options.Tables), constant.BeaucoupSecond: i.second}
 	if err := maps.SetConstants(spec, constants); err != nil {
 		return err
 	}
-	for _, name := range []string{"beaucoup_ends", "beaucoup_keys", "beaucoup_vectors"} {
-		if err := maps.SetEntries(spec, name, i.entries); err != nil {
-			return err
+	for number := range mostTables + 1 {
+		entries, tails := uint32(1), uint32(1)
+		if slices.Contains(i.unitNumbers(), number) {
+			entries = i.unitEntries()
 		}
-	}
-	tails := uint32(1)
-	if i.total {
-		tails = i.entries
-	}
-	if err := maps.SetEntries(spec, "beaucoup_tails", tails); err != nil {
-		return err
+		if i.total {
+			tails = entries
+		}
+		e, k, v, t := unitNames(number)
+		for name, n := range map[string]uint32{e: entries, k: entries, v: entries, t: tails} {
+			if err := maps.SetEntries(spec, name, n); err != nil {
+				return err
+			}
+		}
 	}
 	return maps.SetEntries(spec, "beaucoup_events", uint32(i.config.ring))
 }
@@ -152,7 +156,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.counts, err = set.Array("beaucoup_counts"); err != nil {
 		return err
 	}
-	if i.held, err = newHeld(set); err != nil {
+	if i.units, err = i.newUnits(set); err != nil {
 		return err
 	}
 	events, err := set.Array("beaucoup_events")
@@ -332,18 +336,12 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 
 // alive counts the collectors whose window has not ended.
 func (i *instance) alive(now int64) (count int, err error) {
-	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
-		return 0, err
-	}
-	if i.held.ends.AtRest(0) {
-		i.held.end, i.held.key, i.held.coupons = nil, nil, nil
-		return 0, nil
-	}
-	horizon := i.program.Horizon()
-	for _, end := range i.held.end {
-		if end != 0 && uint32(end)-ticks32(now) <= horizon {
-			count++
+	for _, u := range i.units {
+		n, err := u.alive(ticks32(now), i.program.Horizon())
+		if err != nil {
+			return 0, err
 		}
+		count += n
 	}
 	return count, nil
 }

@@ -59,7 +59,12 @@ func (f *counting) over() int64 { return f.start + int64(f.query.Window) }
 
 // look reads a collector's coupons and its tail.
 func (i *instance) look(f *counting, now int64) error {
-	end, err := i.held.ends.At(f.slot)
+	u, slot := i.unitOf(f.slot)
+	if u == nil {
+		f.state = gone
+		return nil
+	}
+	end, err := u.ends.At(slot)
 	if err != nil {
 		return fmt.Errorf("read collector after its alert: %w", err)
 	}
@@ -67,7 +72,7 @@ func (i *instance) look(f *counting, now int64) error {
 		f.state = gone
 		return nil
 	}
-	coupons, err := i.held.vectors.At(f.slot)
+	coupons, err := u.vectors.At(slot)
 	if err != nil {
 		return fmt.Errorf("read collector after its alert: %w", err)
 	}
@@ -76,7 +81,7 @@ func (i *instance) look(f *counting, now int64) error {
 	}
 	f.coupons |= coupons
 	if i.total {
-		tail, err := i.held.tails.At(f.slot)
+		tail, err := u.tails.At(slot)
 		if err != nil {
 			return fmt.Errorf("read collector after its alert: %w", err)
 		}
@@ -88,6 +93,16 @@ func (i *instance) look(f *counting, now int64) error {
 		f.state = ended
 	}
 	return nil
+}
+
+// unitOf an event's slot.
+func (i *instance) unitOf(slot uint32) (*unit, uint32) {
+	for _, u := range i.units {
+		if u.number == int(slot>>slotBits) && int(slot&(1<<slotBits-1)) < u.ends.Entries {
+			return u, slot & (1<<slotBits - 1)
+		}
+	}
+	return nil, 0
 }
 
 // counted moves the state of all collectors that have alerted to a snapshot, and forgets those that will not change any more.
