@@ -68,11 +68,13 @@ func (i *estimator) body() report.Body {
 		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
 		counter("coupons_new", n[countNew], report.Count, "coupons that their collector did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
-		counter("coupons_second", n[countSecond], report.Count, "coupons that went to the second place, because another key has the first"),
 		gauge("collectors_alive", alive, report.Count, "collectors whose window has not ended"),
 		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could no longer raise an alert"),
 		gauge("collectors_share", float64(alive)/i.places(), report.Ratio, "share of the table that is in use"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
+	if i.second {
+		b.Values = append(b.Values, counter("coupons_second", n[countSecond], report.Count, "coupons that went to the second place, because another key has the first"))
+	}
 	if len(i.earlier) > 0 {
 		b.Tables = append(b.Tables, i.totalTable())
 	}
@@ -116,7 +118,7 @@ func alertColumns() []report.Column {
 		{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
-		totalColumn(true),
+		totalColumn(),
 		{Name: "total_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 		{Name: "total_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "until", Unit: report.Nanosecond, JSON: true, Help: "up to when total counts, in the clock of the packets: to the end of the report's window, or of the query's"},

@@ -209,7 +209,7 @@ func (e *estimator) totalTable() report.Table {
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "key", Label: true, Help: "the key"},
-			totalColumn(false),
+			totalColumn(),
 			{Name: "total_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 			{Name: "total_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 			{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when it alerted, in the clock of the packets"},
@@ -223,7 +223,7 @@ func (e *estimator) totalTable() report.Table {
 	return t
 }
 
-func totalColumn(metric bool) report.Column {
-	return report.Column{Name: "total", Unit: report.Attributes, Metric: metric, Low: "total_low", High: "total_high",
+func totalColumn() report.Column {
+	return report.Column{Name: "total", Unit: report.Attributes, Low: "total_low", High: "total_high",
 		Help: "distinct attributes in the query's window so far, estimated from all coupons; null with total_low: at least so many; in the truth, exactly"}
 }
