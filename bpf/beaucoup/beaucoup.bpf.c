@@ -17,12 +17,27 @@
  * The coupons of an attribute are consecutive from 0 in the range of its hash, in steps of 2^-grain. A packet first compares
  * its hash with their end, so most packets stop there and the cost does not depend on the number of queries.
  *
+ * Several coupons a packet (section 4.6, beaucoup.tables): the attributes are divided among up to three tables of collectors, and each table takes
+ * one coupon a packet, of those that its attributes draw one at random. A field of a key that draws for another query does so in every packet of
+ * that key, and so takes half of its coupons; userspace/beaucoup/compile/tables.go puts such attributes into different tables.
+ * A second place (beaucoup.places): a coupon whose slot belongs to another key goes to one more table, at most one a packet. A key there
+ * restarts in its first place once the other key's window has ended, and its alert is late by the coupons that it had. Every array is touched once, for one
+ * coupon; on a switch tables lie side by side in the same stages, here each has stages of its own, because a packet's coupons take turns.
+ *
  * Userspace may end a slot's collector by writing 0 to its end (userspace/beaucoup/evict.go): the next coupon of any key
  * takes the slot.
  *
  * Three registers (section 4.4.2): the end of the collector's window, its key, and its coupons. The end of the
  * window is stored and not its start, so that a query with a short window does not end the collector of one with a long
  * window that has the same slot.
+ *
+ * Collecting continues after the alert, and userspace reads how many attributes there were from the coupons that are set. All of
+ * them soon are, so a fourth register has the collector's tail: TAILS rarer coupons. Other bits of the hash that drew the
+ * coupon choose one of them, at one of TAIL_LEVELS levels, each half as probable as the one before (1/96 to 1/12288 of the coupons each). One coupon in eight draws
+ * from the tail; a packet without a coupon never does. 27 % is what a tail's count errs by, as far as its rarest coupons
+ * reach: 100 times a threshold and more.
+ * userspace/beaucoup/compile/total.go has the same numbers. A tail bears 16 bits of the end of its window and restarts
+ * where they differ, so that a collector's start does not touch it; two cores that restart it at once may lose one of their two bits.
  *
  * Two cores may access a slot while it changes its key: one has started a collector in stage 1, and the other reads stage 3
  * before the first one has. So a vector of 32 coupons has the end of its window in its upper half: coupons of
@@ -45,6 +60,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUERIES 128
 #define COUPONS 65536 /* steps of all attributes of one half */
 #define QUERY_BITS 7
+#define TAILS 48
+#define TAIL_LEVELS 8
 #define WORDS 8
 
 /* The vector as words, to which masks apply. userspace/beaucoup/compile/fields.go names the fields. */
@@ -60,7 +77,7 @@ enum beaucoup_counter {
 	BEAUCOUP_PACKETS,
 	BEAUCOUP_DRAWN,     /* coupons drawn by attributes */
 	BEAUCOUP_TIES,      /* packets with two: one of them lost */
-	BEAUCOUP_CROWDS,    /* packets with three or more: all lost */
+	BEAUCOUP_CROWDS,    /* packets with three or more: all lost; with several tables, those of a table but one */
 	BEAUCOUP_COLLECTED, /* coupons added to a collector */
 	BEAUCOUP_NEW,       /* ... for the first time */
 	BEAUCOUP_STARTED,   /* collectors started */
@@ -71,6 +88,7 @@ enum beaucoup_counter {
 	BEAUCOUP_AGGREGATES, /* packets of several segments: `timestamp` counts them once */
 	BEAUCOUP_NO_KEY,     /* coupons lost because the packet has no such key (no ports, ...) */
 	BEAUCOUP_RACED,      /* coupons lost because another core was just beginning the collector */
+	BEAUCOUP_SECOND,     /* coupons that went to the second place, since another key has the first */
 	BEAUCOUP_COUNTS
 };
 
@@ -105,6 +123,8 @@ struct beaucoup_event {
 	__u32 coupon;
 	__u32 alert;   /* 1: the query's threshold; 0: a new coupon (export) */
 	__u32 ifindex;
+	__u32 slot; /* where the collector is; 24..: in which table */
+	__u32 end;  /* of its window, as the slot has it */
 };
 
 const volatile __u64 beaucoup_multipliers[WORDS] = {
@@ -114,10 +134,14 @@ const volatile __u64 beaucoup_multipliers[WORDS] = {
 const volatile __u32 beaucoup_tick = 10; /* collectors' clocks count 2^tick ns: 73 minutes in 32 bits */
 const volatile _Bool beaucoup_export = 0;
 const volatile _Bool beaucoup_dated = 1; /* collectors have 32 coupons or fewer, and their window's end in the upper half */
+const volatile _Bool beaucoup_total = 1; /* collectors have a tail */
+const volatile __u32 beaucoup_tables = 1;
+const volatile _Bool beaucoup_second = 0; /* there is a second place */
 const volatile _Bool beaucoup_keyed = 0; /* attributes are hashed by SipHash-1-3 with this key: section 4.6, security */
 const volatile __u64 beaucoup_key[2] = {0x736f6d6570736575ULL, 0x646f72616e646f6dULL};
 
-/* One word: bit 0 which half, bits 8..15 attributes in use, bit 16 whether one of them is `timestamp`. */
+/* One word: bit 0 which half, bits 8..15 attributes in use, bit 16 whether one of them is `timestamp`; with several tables, bits 17..21 the first
+ * attribute of the second, and bits 22..26 the one after its last. */
 TABLE(beaucoup_active, __u32, 1);
 TABLE(beaucoup_attributes, struct beaucoup_attribute, 2 * ATTRIBUTES);
 TABLE(beaucoup_coupons, __u32, 2 * COUPONS); /* 0: none; else 1 << 16 | query << 8 | coupon */
@@ -129,6 +153,19 @@ REGISTER_PERCPU_BANKED(beaucoup_packets, 0, __u32, 1);
 REGISTER(beaucoup_ends, 1, __u32, 65536);
 REGISTER(beaucoup_keys, 2, __u32, 65536);
 REGISTER(beaucoup_vectors, 3, __u64, 65536);
+REGISTER(beaucoup_tails, 4, __u64, 65536); /* end of the window 48..63, coupons of the tail 0..47 */
+REGISTER(beaucoup_ends1, 5, __u32, 1); /* the second table */
+REGISTER(beaucoup_keys1, 6, __u32, 1);
+REGISTER(beaucoup_vectors1, 7, __u64, 1);
+REGISTER(beaucoup_tails1, 8, __u64, 1);
+REGISTER(beaucoup_ends2, 9, __u32, 1); /* the third */
+REGISTER(beaucoup_keys2, 10, __u32, 1);
+REGISTER(beaucoup_vectors2, 11, __u64, 1);
+REGISTER(beaucoup_tails2, 12, __u64, 1);
+REGISTER(beaucoup_ends3, 13, __u32, 1); /* the second place */
+REGISTER(beaucoup_keys3, 14, __u32, 1);
+REGISTER(beaucoup_vectors3, 15, __u64, 1);
+REGISTER(beaucoup_tails3, 16, __u64, 1);
 
 COUNTERS(beaucoup_counts, BEAUCOUP_COUNTS);
 
@@ -301,31 +338,66 @@ static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *
 	return beaucoup_keyed ? hash_keyed(v, mask, salt) : hash_words(v, mask, salt);
 }
 
-/* The coupon that one attribute of the packet draws; 0: none. */
-static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
+/* The coupon that one attribute of the packet draws, and in the upper half the bits of its hash that have not chosen it; 0: none. */
+static __always_inline __u64 draw(const struct words *v, __u32 half, __u32 i)
 {
 	__u32 slot = half * ATTRIBUTES + i, step, *coupon;
 	struct beaucoup_attribute *a = bpf_map_lookup_elem(&beaucoup_attributes, &slot);
+	__u64 hash;
 
 	if (!a || !has(v, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
 		return 0;
-	step = (__u32)(hash_attribute(v, a->mask, a->salt, i) >> 32) >> (a->shift & 31);
+	hash = hash_attribute(v, a->mask, a->salt, i);
+	step = (__u32)(hash >> 32) >> (a->shift & 31);
 	if (step >= a->limit)
 		return 0;
 	step += half * COUPONS + a->base;
 	coupon = bpf_map_lookup_elem(&beaucoup_coupons, &step);
-	return coupon ? *coupon : 0;
+	return coupon ? hash << 32 | *coupon : 0;
+}
+
+#define TABLES 3
+#define SECOND_PLACE TABLES
+
+/* At most one coupon per packet and table (section 4.6), of the attributes of a table, which are consecutive: one at random of those drawn,
+ * for the nth takes the place of the one before with probability 1/n. */
+static __always_inline __u64 choose_of(struct phv *phv, struct words *v, __u32 half, __u32 from, __u32 to, struct beaucoup_counts_t *count)
+{
+	__u32 any = phv->needs;
+	__u64 hits = 0, chosen = 0;
+
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < ATTRIBUTES; i++) {
+		__u64 coupon;
+
+		if (from + i >= to)
+			break;
+		forget(hits, any);
+		forget(chosen, any);
+		coupon = draw(v, half, from + i);
+		if (!(__u32)coupon)
+			continue;
+		hits++;
+		if (hits == 1 || (__u64)coin_flip(phv) * hits >> 32 == 0)
+			chosen = coupon;
+	}
+	if (likely(!hits))
+		return 0;
+	count->c[BEAUCOUP_DRAWN] += hits;
+	count->c[BEAUCOUP_TIES] += hits == 2;
+	count->c[BEAUCOUP_CROWDS] += hits > 2;
+	return chosen;
 }
 
 /* At most one coupon per packet: section 4.4.1. */
-static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
+static __always_inline __u64 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
 {
 	__u32 half = active & 1, used = active >> 8 & 0xff, any = phv->needs;
 	__u64 hits = 0, first = 0, second = 0;
 
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < ATTRIBUTES; i++) {
-		__u32 coupon;
+		__u64 coupon;
 
 		if (i >= used)
 			break;
@@ -333,7 +405,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 		forget(first, any);
 		forget(second, any);
 		coupon = draw(v, half, i);
-		if (!coupon)
+		if (!(__u32)coupon)
 			continue;
 		hits++;
 		second = coupon;
@@ -413,6 +485,26 @@ static __always_inline int collect_into(__u64 *vector, __u64 onehot, int fresh, 
 	return 1;
 }
 
+/* The coupon of the tail that the rest of an attribute's hash draws, as a bit; 0: none. */
+static __always_inline __u64 tail_of(__u32 rest)
+{
+	__u64 scaled = (__u64)rest * TAILS;
+	__u32 place = scaled >> 32, level = 1 + place % TAIL_LEVELS;
+
+	return (__u32)scaled >> (32 - level) ? 0 : 1ULL << place;
+}
+
+/* Stage 4. */
+static __always_inline void follow(__u64 *tail, __u64 onehot, __u32 end)
+{
+	__u64 old = reg_load(tail), date = (__u64)end << 47 & ~0ULL << TAILS; /* the last bit of an end is always set */
+
+	if ((old ^ date) >> TAILS)
+		reg_store(tail, date | onehot);
+	else if (!(old & onehot))
+		__sync_fetch_and_or(tail, onehot);
+}
+
 static __always_inline __u32 ones(__u64 x)
 {
 	x -= (x >> 1) & 0x5555555555555555ULL;
@@ -425,10 +517,11 @@ static __always_inline __u32 ones(__u64 x)
 }
 
 static __always_inline void report(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
-				   __u64 coupons, __u32 coupon, __u32 left, int alert, struct beaucoup_counts_t *count)
+				   __u64 coupons, __u32 coupon, __u32 left, int alert, __u32 slot, __u32 end,
+				   struct beaucoup_counts_t *count)
 {
 	struct beaucoup_event e = {.time = clock_now(phv), .coupons = coupons, .query = q->id, .coupon = coupon,
-				   .alert = alert, .ifindex = phv->ifindex};
+				   .alert = alert, .ifindex = phv->ifindex, .slot = slot, .end = end};
 
 	e.age = left < q->window ? (__u64)(q->window - left) << beaucoup_tick : 0;
 #pragma unroll
@@ -438,51 +531,109 @@ static __always_inline void report(struct phv *phv, const struct words *v, const
 		count->c[alert ? BEAUCOUP_LOST_ALERTS : BEAUCOUP_LOST_EXPORTS]++;
 }
 
-static __always_inline void collect(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
-				    __u32 coupon, struct beaucoup_counts_t *count)
+/* The arrays of a table. */
+struct table {
+	void *ends, *keys, *vectors, *tails;
+	__u32 entries, number;
+};
+
+#define TABLE_OF(suffix, n)                                                                           \
+	((struct table){&beaucoup_ends##suffix, &beaucoup_keys##suffix, &beaucoup_vectors##suffix, &beaucoup_tails##suffix, \
+			beaucoup_ends##suffix##_entries, n})
+
+#define at(array, slot)                                                                               \
+	({                                                                                            \
+		__u32 key_ = (slot);                                                                  \
+		bpf_map_lookup_elem(array, &key_);                                                    \
+	})
+
+/* Returns whether the slot belongs to another key. */
+static __always_inline int collect(struct phv *phv, const struct words *v, const struct beaucoup_query *q, __u32 coupon,
+				   __u32 rest, struct table t, struct beaucoup_counts_t *count)
 {
 	__u64 hash = hash_key(v, q), onehot = 1ULL << (coupon & 63), old, *vector;
-	__u32 slot = (__u32)hash & (beaucoup_ends_entries - 1), *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
+	__u32 slot = (t.number == SECOND_PLACE ? (__u32)hash >> 16 : (__u32)hash) & (t.entries - 1);
+	__u32 *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
 	__u32 begun = end_of(now, q), most = left_at_most(now, q);
 	__u32 check = ((__u32)(hash >> 32) << QUERY_BITS) | q->id;
+	__u64 onetail = beaucoup_total ? tail_of(rest) : 0, *tail;
 	int fresh;
 
-	word = reg_at(beaucoup_ends, slot);
+	word = at(t.ends, slot);
 	if (!word)
-		return;
+		return 0;
 	fresh = starts(word, now, begun, most, &end);
-	owner = reg_at(beaucoup_keys, slot);
+	owner = at(t.keys, slot);
 	if (!owner)
-		return;
-	if (!owns(owner, check, fresh)) {
-		count->c[BEAUCOUP_COLLIDED]++;
-		return;
-	}
-	vector = reg_at(beaucoup_vectors, slot);
+		return 0;
+	if (!owns(owner, check, fresh))
+		return 1;
+	vector = at(t.vectors, slot);
 	if (!vector)
-		return;
+		return 0;
 	if (!collect_into(vector, onehot, fresh, end, &old)) {
 		count->c[BEAUCOUP_RACED]++;
-		return;
+		return 0;
+	}
+	if (onetail) {
+		tail = at(t.tails, slot);
+		if (!tail)
+			return 0;
+		follow(tail, onetail, end);
 	}
 	count->c[BEAUCOUP_STARTED] += fresh;
 	count->c[BEAUCOUP_COLLECTED]++;
 	if (old & onehot)
-		return;
+		return 0;
 	count->c[BEAUCOUP_NEW]++;
+	slot |= t.number << 24;
 	if (ones(old | onehot) == q->n) {
 		count->c[BEAUCOUP_ALERTS]++;
-		report(phv, v, q, old | onehot, coupon, end - now, 1, count);
+		report(phv, v, q, old | onehot, coupon, end - now, 1, slot, end, count);
 	} else if (beaucoup_export) {
-		report(phv, v, q, old | onehot, coupon, end - now, 0, count);
+		report(phv, v, q, old | onehot, coupon, end - now, 0, slot, end, count);
 	}
+	return 0;
+}
+
+/* Collects a coupon in a table; returns whether the slot belongs to another key. half: of the tables. */
+static __always_inline int take(struct phv *phv, const struct words *v, __u64 coupon, __u32 half, struct table t, struct beaucoup_counts_t *count)
+{
+	__u32 slot = half * QUERIES + ((coupon >> 8) & (QUERIES - 1));
+	struct beaucoup_query *q = bpf_map_lookup_elem(&beaucoup_queries, &slot);
+
+	if (!q)
+		return 0;
+	if (has(v, q->valid))
+		return collect(phv, v, q, coupon & 0xff, coupon >> 32, t, count);
+	count->c[BEAUCOUP_NO_KEY]++;
+	return 0;
+}
+
+/* A coupon whose slot belongs to another key. late: the one that goes to the second place. */
+static __always_inline void collide(__u64 coupon, __u64 *late, struct beaucoup_counts_t *count)
+{
+	if (beaucoup_second && !*late)
+		*late = coupon;
+	else
+		count->c[BEAUCOUP_COLLIDED]++;
+}
+
+static __always_inline void take_second(struct phv *phv, const struct words *v, __u64 coupon, __u32 half, struct beaucoup_counts_t *count)
+{
+	if (!beaucoup_second || !coupon)
+		return;
+	count->c[BEAUCOUP_SECOND]++;
+	if (take(phv, v, coupon, half, TABLE_OF(3, SECOND_PLACE), count))
+		count->c[BEAUCOUP_COLLIDED]++;
 }
 
 ALGORITHM(beaucoup)
 {
 	struct beaucoup_counts_t *count = counters_of(beaucoup_counts, phv);
-	__u32 zero = 0, coupon, slot, *active = bpf_map_lookup_elem(&beaucoup_active, &zero), now;
-	struct beaucoup_query *q;
+	__u32 zero = 0, *active = bpf_map_lookup_elem(&beaucoup_active, &zero), now;
+	__u32 any = phv->needs;
+	__u64 coupon, late = 0;
 	struct words v;
 
 	if (!count || !active)
@@ -497,15 +648,33 @@ ALGORITHM(beaucoup)
 	}
 	count->c[BEAUCOUP_PACKETS]++;
 	count->c[BEAUCOUP_AGGREGATES] += !!(phv->valid & PHV_AGGREGATE);
-	coupon = choose(phv, &v, now, count);
-	if (likely(!coupon))
-		return;
-	slot = (now & 1) * QUERIES + ((coupon >> 8) & (QUERIES - 1));
-	q = bpf_map_lookup_elem(&beaucoup_queries, &slot);
-	if (!q)
-		return;
-	if (has(&v, q->valid))
-		collect(phv, &v, q, coupon & 0xff, count);
-	else
-		count->c[BEAUCOUP_NO_KEY]++;
+	if (beaucoup_tables == 1) {
+		coupon = choose(phv, &v, now, count);
+		if (likely(!(__u32)coupon))
+			return;
+		if (take(phv, &v, coupon, now & 1, TABLE_OF(, 0), count))
+			collide(coupon, &late, count);
+	} else {
+		__u64 picks[TABLES] = {};
+
+		picks[0] = choose_of(phv, &v, now & 1, 0, now >> 17 & 31, count);
+		forget(picks[0], any);
+		picks[1] = choose_of(phv, &v, now & 1, now >> 17 & 31, now >> 22 & 31, count);
+		forget(picks[1], any);
+		if (beaucoup_tables > 2)
+			picks[2] = choose_of(phv, &v, now & 1, now >> 22 & 31, now >> 8 & 0xff, count);
+		forget(picks[2], any);
+		if (likely(!(__u32)(picks[0] | picks[1] | picks[2])))
+			return;
+		if ((__u32)picks[0] && take(phv, &v, picks[0], now & 1, TABLE_OF(, 0), count))
+			collide(picks[0], &late, count);
+		forget(late, any);
+		if ((__u32)picks[1] && take(phv, &v, picks[1], now & 1, TABLE_OF(1, 1), count))
+			collide(picks[1], &late, count);
+		forget(late, any);
+		if (beaucoup_tables > 2 && (__u32)picks[2] && take(phv, &v, picks[2], now & 1, TABLE_OF(2, 2), count))
+			collide(picks[2], &late, count);
+		forget(late, any);
+	}
+	take_second(phv, &v, late, now & 1, count);
 }

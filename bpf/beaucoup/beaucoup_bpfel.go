@@ -44,12 +44,13 @@ const (
 	BeaucoupBeaucoupCounterBEAUCOUP_AGGREGATES   BeaucoupBeaucoupCounter = 11
 	BeaucoupBeaucoupCounterBEAUCOUP_NO_KEY       BeaucoupBeaucoupCounter = 12
 	BeaucoupBeaucoupCounterBEAUCOUP_RACED        BeaucoupBeaucoupCounter = 13
-	BeaucoupBeaucoupCounterBEAUCOUP_COUNTS       BeaucoupBeaucoupCounter = 14
+	BeaucoupBeaucoupCounterBEAUCOUP_SECOND       BeaucoupBeaucoupCounter = 14
+	BeaucoupBeaucoupCounterBEAUCOUP_COUNTS       BeaucoupBeaucoupCounter = 15
 )
 
 type BeaucoupBeaucoupCountsT struct {
 	_ structs.HostLayout
-	C [14]uint64
+	C [15]uint64
 }
 
 type BeaucoupBeaucoupEvent struct {
@@ -62,6 +63,8 @@ type BeaucoupBeaucoupEvent struct {
 	Coupon  uint32
 	Alert   uint32
 	Ifindex uint32
+	Slot    uint32
+	End     uint32
 }
 
 type BeaucoupBeaucoupQuery struct {
@@ -148,44 +151,73 @@ type BeaucoupPhv struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	BeaucoupMapBeaucoupActive         = "beaucoup_active"
-	BeaucoupMapBeaucoupAttributes     = "beaucoup_attributes"
-	BeaucoupMapBeaucoupCounts         = "beaucoup_counts"
-	BeaucoupMapBeaucoupCoupons        = "beaucoup_coupons"
-	BeaucoupMapBeaucoupEnds           = "beaucoup_ends"
-	BeaucoupMapBeaucoupEvents         = "beaucoup_events"
-	BeaucoupMapBeaucoupKeys           = "beaucoup_keys"
-	BeaucoupMapBeaucoupPackets        = "beaucoup_packets"
-	BeaucoupMapBeaucoupQueries        = "beaucoup_queries"
-	BeaucoupMapBeaucoupVectors        = "beaucoup_vectors"
-	BeaucoupMapChainControl           = "chain_control"
-	BeaucoupMapChainTc                = "chain_tc"
-	BeaucoupMapChainTp                = "chain_tp"
-	BeaucoupMapChainXdp               = "chain_xdp"
-	BeaucoupMapHashCrcTables          = "hash_crc_tables"
-	BeaucoupMapPhvScratch             = "phv_scratch"
-	BeaucoupMapRecircTc               = "recirc_tc"
-	BeaucoupMapRecircXdp              = "recirc_xdp"
-	BeaucoupProgBeaucoupTc            = "beaucoup_tc"
-	BeaucoupProgBeaucoupXdp           = "beaucoup_xdp"
-	BeaucoupVarBeaucoupDated          = "beaucoup_dated"
-	BeaucoupVarBeaucoupEndsEntries    = "beaucoup_ends_entries"
-	BeaucoupVarBeaucoupExport         = "beaucoup_export"
-	BeaucoupVarBeaucoupKey            = "beaucoup_key"
-	BeaucoupVarBeaucoupKeyed          = "beaucoup_keyed"
-	BeaucoupVarBeaucoupKeysEntries    = "beaucoup_keys_entries"
-	BeaucoupVarBeaucoupMultipliers    = "beaucoup_multipliers"
-	BeaucoupVarBeaucoupPacketsEntries = "beaucoup_packets_entries"
-	BeaucoupVarBeaucoupTick           = "beaucoup_tick"
-	BeaucoupVarBeaucoupVectorsEntries = "beaucoup_vectors_entries"
-	BeaucoupVarChainBehind            = "chain_behind"
-	BeaucoupVarCoinSeeded             = "coin_seeded"
-	BeaucoupVarHashCrc                = "hash_crc"
-	BeaucoupVarHashKeys               = "hash_keys"
-	BeaucoupVarHashSeed               = "hash_seed"
-	BeaucoupVarUnusedCounter          = "unused_counter"
-	BeaucoupVarUnusedEvent            = "unused_event"
-	BeaucoupVarUnusedWord             = "unused_word"
+	BeaucoupMapBeaucoupActive          = "beaucoup_active"
+	BeaucoupMapBeaucoupAttributes      = "beaucoup_attributes"
+	BeaucoupMapBeaucoupCounts          = "beaucoup_counts"
+	BeaucoupMapBeaucoupCoupons         = "beaucoup_coupons"
+	BeaucoupMapBeaucoupEnds            = "beaucoup_ends"
+	BeaucoupMapBeaucoupEnds1           = "beaucoup_ends1"
+	BeaucoupMapBeaucoupEnds2           = "beaucoup_ends2"
+	BeaucoupMapBeaucoupEnds3           = "beaucoup_ends3"
+	BeaucoupMapBeaucoupEvents          = "beaucoup_events"
+	BeaucoupMapBeaucoupKeys            = "beaucoup_keys"
+	BeaucoupMapBeaucoupKeys1           = "beaucoup_keys1"
+	BeaucoupMapBeaucoupKeys2           = "beaucoup_keys2"
+	BeaucoupMapBeaucoupKeys3           = "beaucoup_keys3"
+	BeaucoupMapBeaucoupPackets         = "beaucoup_packets"
+	BeaucoupMapBeaucoupQueries         = "beaucoup_queries"
+	BeaucoupMapBeaucoupTails           = "beaucoup_tails"
+	BeaucoupMapBeaucoupTails1          = "beaucoup_tails1"
+	BeaucoupMapBeaucoupTails2          = "beaucoup_tails2"
+	BeaucoupMapBeaucoupTails3          = "beaucoup_tails3"
+	BeaucoupMapBeaucoupVectors         = "beaucoup_vectors"
+	BeaucoupMapBeaucoupVectors1        = "beaucoup_vectors1"
+	BeaucoupMapBeaucoupVectors2        = "beaucoup_vectors2"
+	BeaucoupMapBeaucoupVectors3        = "beaucoup_vectors3"
+	BeaucoupMapChainControl            = "chain_control"
+	BeaucoupMapChainTc                 = "chain_tc"
+	BeaucoupMapChainTp                 = "chain_tp"
+	BeaucoupMapChainXdp                = "chain_xdp"
+	BeaucoupMapHashCrcTables           = "hash_crc_tables"
+	BeaucoupMapPhvScratch              = "phv_scratch"
+	BeaucoupMapRecircTc                = "recirc_tc"
+	BeaucoupMapRecircXdp               = "recirc_xdp"
+	BeaucoupProgBeaucoupTc             = "beaucoup_tc"
+	BeaucoupProgBeaucoupXdp            = "beaucoup_xdp"
+	BeaucoupVarBeaucoupDated           = "beaucoup_dated"
+	BeaucoupVarBeaucoupEnds1Entries    = "beaucoup_ends1_entries"
+	BeaucoupVarBeaucoupEnds2Entries    = "beaucoup_ends2_entries"
+	BeaucoupVarBeaucoupEnds3Entries    = "beaucoup_ends3_entries"
+	BeaucoupVarBeaucoupEndsEntries     = "beaucoup_ends_entries"
+	BeaucoupVarBeaucoupExport          = "beaucoup_export"
+	BeaucoupVarBeaucoupKey             = "beaucoup_key"
+	BeaucoupVarBeaucoupKeyed           = "beaucoup_keyed"
+	BeaucoupVarBeaucoupKeys1Entries    = "beaucoup_keys1_entries"
+	BeaucoupVarBeaucoupKeys2Entries    = "beaucoup_keys2_entries"
+	BeaucoupVarBeaucoupKeys3Entries    = "beaucoup_keys3_entries"
+	BeaucoupVarBeaucoupKeysEntries     = "beaucoup_keys_entries"
+	BeaucoupVarBeaucoupMultipliers     = "beaucoup_multipliers"
+	BeaucoupVarBeaucoupPacketsEntries  = "beaucoup_packets_entries"
+	BeaucoupVarBeaucoupSecond          = "beaucoup_second"
+	BeaucoupVarBeaucoupTables          = "beaucoup_tables"
+	BeaucoupVarBeaucoupTails1Entries   = "beaucoup_tails1_entries"
+	BeaucoupVarBeaucoupTails2Entries   = "beaucoup_tails2_entries"
+	BeaucoupVarBeaucoupTails3Entries   = "beaucoup_tails3_entries"
+	BeaucoupVarBeaucoupTailsEntries    = "beaucoup_tails_entries"
+	BeaucoupVarBeaucoupTick            = "beaucoup_tick"
+	BeaucoupVarBeaucoupTotal           = "beaucoup_total"
+	BeaucoupVarBeaucoupVectors1Entries = "beaucoup_vectors1_entries"
+	BeaucoupVarBeaucoupVectors2Entries = "beaucoup_vectors2_entries"
+	BeaucoupVarBeaucoupVectors3Entries = "beaucoup_vectors3_entries"
+	BeaucoupVarBeaucoupVectorsEntries  = "beaucoup_vectors_entries"
+	BeaucoupVarChainBehind             = "chain_behind"
+	BeaucoupVarCoinSeeded              = "coin_seeded"
+	BeaucoupVarHashCrc                 = "hash_crc"
+	BeaucoupVarHashKeys                = "hash_keys"
+	BeaucoupVarHashSeed                = "hash_seed"
+	BeaucoupVarUnusedCounter           = "unused_counter"
+	BeaucoupVarUnusedEvent             = "unused_event"
+	BeaucoupVarUnusedWord              = "unused_word"
 )
 
 // LoadBeaucoup returns the embedded CollectionSpec for Beaucoup.
@@ -242,11 +274,24 @@ type BeaucoupMapSpecs struct {
 	BeaucoupCounts     *ebpf.MapSpec `ebpf:"beaucoup_counts"`
 	BeaucoupCoupons    *ebpf.MapSpec `ebpf:"beaucoup_coupons"`
 	BeaucoupEnds       *ebpf.MapSpec `ebpf:"beaucoup_ends"`
+	BeaucoupEnds1      *ebpf.MapSpec `ebpf:"beaucoup_ends1"`
+	BeaucoupEnds2      *ebpf.MapSpec `ebpf:"beaucoup_ends2"`
+	BeaucoupEnds3      *ebpf.MapSpec `ebpf:"beaucoup_ends3"`
 	BeaucoupEvents     *ebpf.MapSpec `ebpf:"beaucoup_events"`
 	BeaucoupKeys       *ebpf.MapSpec `ebpf:"beaucoup_keys"`
+	BeaucoupKeys1      *ebpf.MapSpec `ebpf:"beaucoup_keys1"`
+	BeaucoupKeys2      *ebpf.MapSpec `ebpf:"beaucoup_keys2"`
+	BeaucoupKeys3      *ebpf.MapSpec `ebpf:"beaucoup_keys3"`
 	BeaucoupPackets    *ebpf.MapSpec `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.MapSpec `ebpf:"beaucoup_queries"`
+	BeaucoupTails      *ebpf.MapSpec `ebpf:"beaucoup_tails"`
+	BeaucoupTails1     *ebpf.MapSpec `ebpf:"beaucoup_tails1"`
+	BeaucoupTails2     *ebpf.MapSpec `ebpf:"beaucoup_tails2"`
+	BeaucoupTails3     *ebpf.MapSpec `ebpf:"beaucoup_tails3"`
 	BeaucoupVectors    *ebpf.MapSpec `ebpf:"beaucoup_vectors"`
+	BeaucoupVectors1   *ebpf.MapSpec `ebpf:"beaucoup_vectors1"`
+	BeaucoupVectors2   *ebpf.MapSpec `ebpf:"beaucoup_vectors2"`
+	BeaucoupVectors3   *ebpf.MapSpec `ebpf:"beaucoup_vectors3"`
 	ChainControl       *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc            *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainTp            *ebpf.MapSpec `ebpf:"chain_tp"`
@@ -261,24 +306,40 @@ type BeaucoupMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type BeaucoupVariableSpecs struct {
-	BeaucoupDated          *ebpf.VariableSpec `ebpf:"beaucoup_dated"`
-	BeaucoupEndsEntries    *ebpf.VariableSpec `ebpf:"beaucoup_ends_entries"`
-	BeaucoupExport         *ebpf.VariableSpec `ebpf:"beaucoup_export"`
-	BeaucoupKey            *ebpf.VariableSpec `ebpf:"beaucoup_key"`
-	BeaucoupKeyed          *ebpf.VariableSpec `ebpf:"beaucoup_keyed"`
-	BeaucoupKeysEntries    *ebpf.VariableSpec `ebpf:"beaucoup_keys_entries"`
-	BeaucoupMultipliers    *ebpf.VariableSpec `ebpf:"beaucoup_multipliers"`
-	BeaucoupPacketsEntries *ebpf.VariableSpec `ebpf:"beaucoup_packets_entries"`
-	BeaucoupTick           *ebpf.VariableSpec `ebpf:"beaucoup_tick"`
-	BeaucoupVectorsEntries *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
-	ChainBehind            *ebpf.VariableSpec `ebpf:"chain_behind"`
-	CoinSeeded             *ebpf.VariableSpec `ebpf:"coin_seeded"`
-	HashCrc                *ebpf.VariableSpec `ebpf:"hash_crc"`
-	HashKeys               *ebpf.VariableSpec `ebpf:"hash_keys"`
-	HashSeed               *ebpf.VariableSpec `ebpf:"hash_seed"`
-	UnusedCounter          *ebpf.VariableSpec `ebpf:"unused_counter"`
-	UnusedEvent            *ebpf.VariableSpec `ebpf:"unused_event"`
-	UnusedWord             *ebpf.VariableSpec `ebpf:"unused_word"`
+	BeaucoupDated           *ebpf.VariableSpec `ebpf:"beaucoup_dated"`
+	BeaucoupEnds1Entries    *ebpf.VariableSpec `ebpf:"beaucoup_ends1_entries"`
+	BeaucoupEnds2Entries    *ebpf.VariableSpec `ebpf:"beaucoup_ends2_entries"`
+	BeaucoupEnds3Entries    *ebpf.VariableSpec `ebpf:"beaucoup_ends3_entries"`
+	BeaucoupEndsEntries     *ebpf.VariableSpec `ebpf:"beaucoup_ends_entries"`
+	BeaucoupExport          *ebpf.VariableSpec `ebpf:"beaucoup_export"`
+	BeaucoupKey             *ebpf.VariableSpec `ebpf:"beaucoup_key"`
+	BeaucoupKeyed           *ebpf.VariableSpec `ebpf:"beaucoup_keyed"`
+	BeaucoupKeys1Entries    *ebpf.VariableSpec `ebpf:"beaucoup_keys1_entries"`
+	BeaucoupKeys2Entries    *ebpf.VariableSpec `ebpf:"beaucoup_keys2_entries"`
+	BeaucoupKeys3Entries    *ebpf.VariableSpec `ebpf:"beaucoup_keys3_entries"`
+	BeaucoupKeysEntries     *ebpf.VariableSpec `ebpf:"beaucoup_keys_entries"`
+	BeaucoupMultipliers     *ebpf.VariableSpec `ebpf:"beaucoup_multipliers"`
+	BeaucoupPacketsEntries  *ebpf.VariableSpec `ebpf:"beaucoup_packets_entries"`
+	BeaucoupSecond          *ebpf.VariableSpec `ebpf:"beaucoup_second"`
+	BeaucoupTables          *ebpf.VariableSpec `ebpf:"beaucoup_tables"`
+	BeaucoupTails1Entries   *ebpf.VariableSpec `ebpf:"beaucoup_tails1_entries"`
+	BeaucoupTails2Entries   *ebpf.VariableSpec `ebpf:"beaucoup_tails2_entries"`
+	BeaucoupTails3Entries   *ebpf.VariableSpec `ebpf:"beaucoup_tails3_entries"`
+	BeaucoupTailsEntries    *ebpf.VariableSpec `ebpf:"beaucoup_tails_entries"`
+	BeaucoupTick            *ebpf.VariableSpec `ebpf:"beaucoup_tick"`
+	BeaucoupTotal           *ebpf.VariableSpec `ebpf:"beaucoup_total"`
+	BeaucoupVectors1Entries *ebpf.VariableSpec `ebpf:"beaucoup_vectors1_entries"`
+	BeaucoupVectors2Entries *ebpf.VariableSpec `ebpf:"beaucoup_vectors2_entries"`
+	BeaucoupVectors3Entries *ebpf.VariableSpec `ebpf:"beaucoup_vectors3_entries"`
+	BeaucoupVectorsEntries  *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
+	ChainBehind             *ebpf.VariableSpec `ebpf:"chain_behind"`
+	CoinSeeded              *ebpf.VariableSpec `ebpf:"coin_seeded"`
+	HashCrc                 *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys                *ebpf.VariableSpec `ebpf:"hash_keys"`
+	HashSeed                *ebpf.VariableSpec `ebpf:"hash_seed"`
+	UnusedCounter           *ebpf.VariableSpec `ebpf:"unused_counter"`
+	UnusedEvent             *ebpf.VariableSpec `ebpf:"unused_event"`
+	UnusedWord              *ebpf.VariableSpec `ebpf:"unused_word"`
 }
 
 // BeaucoupObjects contains all objects after they have been loaded into the kernel.
@@ -306,11 +367,24 @@ type BeaucoupMaps struct {
 	BeaucoupCounts     *ebpf.Map `ebpf:"beaucoup_counts"`
 	BeaucoupCoupons    *ebpf.Map `ebpf:"beaucoup_coupons"`
 	BeaucoupEnds       *ebpf.Map `ebpf:"beaucoup_ends"`
+	BeaucoupEnds1      *ebpf.Map `ebpf:"beaucoup_ends1"`
+	BeaucoupEnds2      *ebpf.Map `ebpf:"beaucoup_ends2"`
+	BeaucoupEnds3      *ebpf.Map `ebpf:"beaucoup_ends3"`
 	BeaucoupEvents     *ebpf.Map `ebpf:"beaucoup_events"`
 	BeaucoupKeys       *ebpf.Map `ebpf:"beaucoup_keys"`
+	BeaucoupKeys1      *ebpf.Map `ebpf:"beaucoup_keys1"`
+	BeaucoupKeys2      *ebpf.Map `ebpf:"beaucoup_keys2"`
+	BeaucoupKeys3      *ebpf.Map `ebpf:"beaucoup_keys3"`
 	BeaucoupPackets    *ebpf.Map `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.Map `ebpf:"beaucoup_queries"`
+	BeaucoupTails      *ebpf.Map `ebpf:"beaucoup_tails"`
+	BeaucoupTails1     *ebpf.Map `ebpf:"beaucoup_tails1"`
+	BeaucoupTails2     *ebpf.Map `ebpf:"beaucoup_tails2"`
+	BeaucoupTails3     *ebpf.Map `ebpf:"beaucoup_tails3"`
 	BeaucoupVectors    *ebpf.Map `ebpf:"beaucoup_vectors"`
+	BeaucoupVectors1   *ebpf.Map `ebpf:"beaucoup_vectors1"`
+	BeaucoupVectors2   *ebpf.Map `ebpf:"beaucoup_vectors2"`
+	BeaucoupVectors3   *ebpf.Map `ebpf:"beaucoup_vectors3"`
 	ChainControl       *ebpf.Map `ebpf:"chain_control"`
 	ChainTc            *ebpf.Map `ebpf:"chain_tc"`
 	ChainTp            *ebpf.Map `ebpf:"chain_tp"`
@@ -328,11 +402,24 @@ func (m *BeaucoupMaps) Close() error {
 		m.BeaucoupCounts,
 		m.BeaucoupCoupons,
 		m.BeaucoupEnds,
+		m.BeaucoupEnds1,
+		m.BeaucoupEnds2,
+		m.BeaucoupEnds3,
 		m.BeaucoupEvents,
 		m.BeaucoupKeys,
+		m.BeaucoupKeys1,
+		m.BeaucoupKeys2,
+		m.BeaucoupKeys3,
 		m.BeaucoupPackets,
 		m.BeaucoupQueries,
+		m.BeaucoupTails,
+		m.BeaucoupTails1,
+		m.BeaucoupTails2,
+		m.BeaucoupTails3,
 		m.BeaucoupVectors,
+		m.BeaucoupVectors1,
+		m.BeaucoupVectors2,
+		m.BeaucoupVectors3,
 		m.ChainControl,
 		m.ChainTc,
 		m.ChainTp,
@@ -348,24 +435,40 @@ func (m *BeaucoupMaps) Close() error {
 //
 // It can be passed to LoadBeaucoupObjects or ebpf.CollectionSpec.LoadAndAssign.
 type BeaucoupVariables struct {
-	BeaucoupDated          *ebpf.Variable `ebpf:"beaucoup_dated"`
-	BeaucoupEndsEntries    *ebpf.Variable `ebpf:"beaucoup_ends_entries"`
-	BeaucoupExport         *ebpf.Variable `ebpf:"beaucoup_export"`
-	BeaucoupKey            *ebpf.Variable `ebpf:"beaucoup_key"`
-	BeaucoupKeyed          *ebpf.Variable `ebpf:"beaucoup_keyed"`
-	BeaucoupKeysEntries    *ebpf.Variable `ebpf:"beaucoup_keys_entries"`
-	BeaucoupMultipliers    *ebpf.Variable `ebpf:"beaucoup_multipliers"`
-	BeaucoupPacketsEntries *ebpf.Variable `ebpf:"beaucoup_packets_entries"`
-	BeaucoupTick           *ebpf.Variable `ebpf:"beaucoup_tick"`
-	BeaucoupVectorsEntries *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
-	ChainBehind            *ebpf.Variable `ebpf:"chain_behind"`
-	CoinSeeded             *ebpf.Variable `ebpf:"coin_seeded"`
-	HashCrc                *ebpf.Variable `ebpf:"hash_crc"`
-	HashKeys               *ebpf.Variable `ebpf:"hash_keys"`
-	HashSeed               *ebpf.Variable `ebpf:"hash_seed"`
-	UnusedCounter          *ebpf.Variable `ebpf:"unused_counter"`
-	UnusedEvent            *ebpf.Variable `ebpf:"unused_event"`
-	UnusedWord             *ebpf.Variable `ebpf:"unused_word"`
+	BeaucoupDated           *ebpf.Variable `ebpf:"beaucoup_dated"`
+	BeaucoupEnds1Entries    *ebpf.Variable `ebpf:"beaucoup_ends1_entries"`
+	BeaucoupEnds2Entries    *ebpf.Variable `ebpf:"beaucoup_ends2_entries"`
+	BeaucoupEnds3Entries    *ebpf.Variable `ebpf:"beaucoup_ends3_entries"`
+	BeaucoupEndsEntries     *ebpf.Variable `ebpf:"beaucoup_ends_entries"`
+	BeaucoupExport          *ebpf.Variable `ebpf:"beaucoup_export"`
+	BeaucoupKey             *ebpf.Variable `ebpf:"beaucoup_key"`
+	BeaucoupKeyed           *ebpf.Variable `ebpf:"beaucoup_keyed"`
+	BeaucoupKeys1Entries    *ebpf.Variable `ebpf:"beaucoup_keys1_entries"`
+	BeaucoupKeys2Entries    *ebpf.Variable `ebpf:"beaucoup_keys2_entries"`
+	BeaucoupKeys3Entries    *ebpf.Variable `ebpf:"beaucoup_keys3_entries"`
+	BeaucoupKeysEntries     *ebpf.Variable `ebpf:"beaucoup_keys_entries"`
+	BeaucoupMultipliers     *ebpf.Variable `ebpf:"beaucoup_multipliers"`
+	BeaucoupPacketsEntries  *ebpf.Variable `ebpf:"beaucoup_packets_entries"`
+	BeaucoupSecond          *ebpf.Variable `ebpf:"beaucoup_second"`
+	BeaucoupTables          *ebpf.Variable `ebpf:"beaucoup_tables"`
+	BeaucoupTails1Entries   *ebpf.Variable `ebpf:"beaucoup_tails1_entries"`
+	BeaucoupTails2Entries   *ebpf.Variable `ebpf:"beaucoup_tails2_entries"`
+	BeaucoupTails3Entries   *ebpf.Variable `ebpf:"beaucoup_tails3_entries"`
+	BeaucoupTailsEntries    *ebpf.Variable `ebpf:"beaucoup_tails_entries"`
+	BeaucoupTick            *ebpf.Variable `ebpf:"beaucoup_tick"`
+	BeaucoupTotal           *ebpf.Variable `ebpf:"beaucoup_total"`
+	BeaucoupVectors1Entries *ebpf.Variable `ebpf:"beaucoup_vectors1_entries"`
+	BeaucoupVectors2Entries *ebpf.Variable `ebpf:"beaucoup_vectors2_entries"`
+	BeaucoupVectors3Entries *ebpf.Variable `ebpf:"beaucoup_vectors3_entries"`
+	BeaucoupVectorsEntries  *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
+	ChainBehind             *ebpf.Variable `ebpf:"chain_behind"`
+	CoinSeeded              *ebpf.Variable `ebpf:"coin_seeded"`
+	HashCrc                 *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys                *ebpf.Variable `ebpf:"hash_keys"`
+	HashSeed                *ebpf.Variable `ebpf:"hash_seed"`
+	UnusedCounter           *ebpf.Variable `ebpf:"unused_counter"`
+	UnusedEvent             *ebpf.Variable `ebpf:"unused_event"`
+	UnusedWord              *ebpf.Variable `ebpf:"unused_word"`
 }
 
 // BeaucoupPrograms contains all programs after they have been loaded into the kernel.

@@ -21,7 +21,10 @@ var (
 	BeaucoupKey           = Name{"beaucoup_key"}
 	BeaucoupKeyed         = Name{"beaucoup_keyed"}
 	BeaucoupMultipliers   = Name{"beaucoup_multipliers"}
+	BeaucoupSecond        = Name{"beaucoup_second"}
+	BeaucoupTables        = Name{"beaucoup_tables"}
 	BeaucoupTick          = Name{"beaucoup_tick"}
+	BeaucoupTotal         = Name{"beaucoup_total"}
 	CarpeBytes            = Name{"carpe_bytes"}
 	CarpeChance           = Name{"carpe_chance"}
 	CarpeDst4             = Name{"carpe_dst4"}

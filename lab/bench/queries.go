@@ -15,6 +15,9 @@ func queried() (list []Subject, err error) {
 		{"beaucoup_1", "one query, one attribute, a coupon in three packets", map[string]string{"queries": flowQueries(1)}},
 		{"beaucoup_128", "128 queries of that attribute, a coupon in three packets", map[string]string{"queries": flowQueries(128)}},
 		{"beaucoup_26", "26 queries, eleven attributes", map[string]string{"set": "many"}},
+		{"beaucoup_26_tables", "26 queries, three tables of collectors and a second place", map[string]string{"set": "many", "tables": "3", "places": "2"}},
+		{"beaucoup_1_tables", "one query in three tables with a second place, a coupon in three packets", map[string]string{"queries": flowQueries(1), "tables": "3", "places": "2"}},
+		{"beaucoup_1_once", "one query, a coupon in three packets, no count after the alert", map[string]string{"queries": flowQueries(1), "total": "false"}},
 		{"beaucoup_keyed", "one query, one attribute, hashed by SipHash", map[string]string{"queries": flowQueries(1), "keyed": "true"}},
 	} {
 		s, err := Configured("beaucoup", c.set)

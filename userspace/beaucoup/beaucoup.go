@@ -13,7 +13,7 @@ func init() { algo.Register(descriptor()) }
 // losses describe the entries of algo.Result.Lost.
 var losses = map[string]string{
 	"ties":     "packets with two coupons, of which one was lost",
-	"crowds":   "packets with more than two coupons, which lost all of them",
+	"crowds":   "packets with more than two coupons, which lost all of them; with several tables, those of a table but one",
 	"collided": "coupons whose table slot another key occupies",
 	"evicted":  "collectors that were ended because they could no longer raise an alert",
 	"raced":    "coupons that arrived while another core was starting the same collector",
@@ -24,16 +24,17 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:     Name,
-		Summary:  "who has too many distinct peers, ports, packets: many queries at once",
-		Lost:     losses,
-		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
-		Doc:      doc,
-		Params:   params,
-		Twin:     []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false")},
+		Name:    Name,
+		Summary: "who has too many distinct peers, ports, packets: many queries at once",
+		Lost:    losses,
+		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
+		Doc:     doc,
+		Params:  params,
+		Twin: []algo.TwinForm{algo.Just("coupons", "32"), algo.Just("export", "false"), algo.Just("total", "auto", "false"), algo.Just("tables", "1"),
+			algo.Just("places", "1")},
 		Spec:     bpf.LoadBeaucoup,
 		Config:   algo.Typed(newConfig),
-		Layout:   1,
+		Layout:   2,
 		Lines:    func() algo.LineMerger { return NewMerger() },
 		Findings: findings,
 	}
@@ -56,7 +57,8 @@ Each query collects coupons: an attribute's hash draws one of m coupons with pro
 n different ones raise an alert. m, p, n are chosen for the smallest error within the budget of coupons a packet. The error of
 an alert's count is 12 to 18 per cent with 32 coupons, and more for small thresholds among many queries: xdpmon plan beaucoup
 prints it. A packet that draws two coupons keeps one, one that draws more keeps none; probabilities allow for that, as if every
-attribute were in one packet. A collector's window begins with its first coupon; when half of the table is taken, those
+attribute were in one packet. With beaucoup.tables=3 it keeps one of each third of the attributes, and fields of a key that draw for other
+queries take hardly any of its coupons. After an alert the key is counted on until its window ends: total. A collector's window begins with its first coupon; when half of the table is taken, those
 without hope of an alert are evicted.
 
 --set beaucoup.file=queries.yaml reads a YAML file: a list "queries" whose entries are queries like those above. A live run

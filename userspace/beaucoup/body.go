@@ -18,6 +18,7 @@ const (
 	countNew        = bpf.BeaucoupBeaucoupCounterBEAUCOUP_NEW
 	countStarted    = bpf.BeaucoupBeaucoupCounterBEAUCOUP_STARTED
 	countCollided   = bpf.BeaucoupBeaucoupCounterBEAUCOUP_COLLIDED
+	countSecond     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_SECOND
 	countAlerts     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_ALERTS
 	countAggregates = bpf.BeaucoupBeaucoupCounterBEAUCOUP_AGGREGATES
 )
@@ -62,15 +63,21 @@ func (i *estimator) body() report.Body {
 		counter("query_changes", i.changes, report.Count, "times that the queries were exchanged since the start"),
 		counter("coupons_drawn", n[countDrawn], report.Count, "coupons that packets drew"),
 		gauge("coupons_per_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
-		gauge("accesses_per_packet", 3*ratio(float64(n[countCollected]+n[countCollided]), float64(n[countPackets])), report.None,
-			"accesses to the three registers a packet, at most"),
+		gauge("accesses_per_packet", ratio(3*float64(n[countCollected]+n[countCollided])+2*float64(n[countSecond])+i.tailShare()*float64(n[countCollected]), float64(n[countPackets])), report.None,
+			"accesses to registers a packet, at most: three a coupon, and one of the tail where a coupon draws from it"),
 		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
 		counter("coupons_new", n[countNew], report.Count, "coupons that their collector did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
 		gauge("collectors_alive", alive, report.Count, "collectors whose window has not ended"),
 		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could no longer raise an alert"),
-		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is in use"),
+		gauge("collectors_share", float64(alive)/i.places(), report.Ratio, "share of the table that is in use"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
+	if i.second {
+		b.Values = append(b.Values, counter("coupons_second", n[countSecond], report.Count, "coupons that went to the second place, because another key has the first"))
+	}
+	if len(i.earlier) > 0 {
+		b.Tables = append(b.Tables, i.totalTable())
+	}
 	if i.export {
 		b.Tables = append(b.Tables, i.vectorTable())
 	}
@@ -82,7 +89,7 @@ func (i *estimator) alertTable() report.Table {
 	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Events: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
 		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time, i.offset), a.Low, a.High, a.Time, a.Age,
-			a.Confidence, uint64(a.Times)})
+			a.Total, a.TotalLow, a.TotalHigh, a.Until, a.Confidence, uint64(a.Times)})
 	}
 	return t
 }
@@ -111,6 +118,10 @@ func alertColumns() []report.Column {
 		{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
+		totalColumn(),
+		{Name: "total_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
+		{Name: "total_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
+		{Name: "until", Unit: report.Nanosecond, JSON: true, Help: "up to when total counts, in the clock of the packets: to the end of the report's window, or of the query's"},
 		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query were near it"},
 		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins"},
 	}
@@ -185,7 +196,10 @@ func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	notes = append(notes, i.doubts()...)
 	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
 		add("%.0f %% of the coupons found their slot occupied by another key, so counts are too small: raise beaucoup.entries "+
-			"(%d of %d are in use), lower beaucoup.budget, or use shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
+			"(%d of %.0f are in use), set beaucoup.places=2, lower beaucoup.budget, or use shorter windows", 100*ratio(float64(c), float64(all)), alive, i.places())
+	}
+	if lost := i.unknown(); lost > 0 {
+		add("%d keys that had alerted lost their place in the table before their count was final: total is unknown", lost)
 	}
 	if g := n[countAggregates]; g > 0 {
 		add("%d packets stand for several segments (GSO, GRO): queries that count distinct timestamp count them once", g)

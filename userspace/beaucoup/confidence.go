@@ -24,38 +24,21 @@ type verdict struct{ low, high, confidence float64 }
 
 // verdictOf the alerts of a query; have is the number of its collectors with 0, 1, ... coupons.
 func verdictOf(c *compile.Compiled, e compile.Collector, have [65]int) verdict {
-	half, all := 0, 0
-	for k, n := range have {
-		if k >= e.Half() {
-			half += n
-		}
-		if k >= e.N {
-			all += n
-		}
-	}
 	plain := e.Law()
-	tilted := plain.Weighted(e.Slope(float64(half)/float64(max(1, all)), plain))
+	tilted := plain.Weighted(e.Fewer(have))
 	return verdict{tilted.Quantile(.025), plain.Quantile(.975), tilted.Above(float64(c.Threshold) / 2)}
 }
 
 // coupons counts the collectors of every query by their coupons.
 func (i *instance) coupons() (have [compile.MaxQueries][65]int, err error) {
-	h := i.held
-	if h.end, err = h.ends.Read(0, h.end); err != nil {
-		return have, err
-	}
-	if h.key, err = h.keys.Read(0, h.key); err != nil {
-		return have, err
-	}
-	if h.coupons, err = h.vectors.Read(0, h.coupons); err != nil {
-		return have, err
-	}
-	if i.dated() {
-		h.undate()
-	}
-	for slot, end := range h.end {
-		if end != 0 {
-			have[h.key[slot]&(compile.MaxQueries-1)][bits.OnesCount64(h.coupons[slot])]++
+	for _, u := range i.units {
+		if err := u.read(i.dated()); err != nil {
+			return have, err
+		}
+		for slot, end := range u.end {
+			if end != 0 {
+				have[u.key[slot]&(compile.MaxQueries-1)][bits.OnesCount64(u.coupons[slot])]++
+			}
 		}
 	}
 	return have, nil

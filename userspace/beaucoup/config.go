@@ -20,7 +20,14 @@ var params = []algo.Param{
 	{Key: "budget", Type: algo.Float, Default: "1/3", Min: "1/100000", Max: "1", Unit: "coupons a packet",
 		Help: "most coupons a packet of all queries together; each coupon costs three accesses"},
 	{Key: "coupons", Type: algo.Enum, Default: "32", Choices: []string{"32", "64"}, Help: "coupons of a collector at most: one word, or two"},
-	{Key: "entries", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Unit: "collectors", Help: "collectors, a power of two; more do not fit a stage of a switch"},
+	{Key: "total", Type: algo.Enum, Default: "auto", Choices: []string{"auto", "true", "false"},
+		Help: "count on after an alert, with a tail of rarer coupons: 8 bytes a collector; auto: true, but with --hash crc, since the P4 twin has no tails"},
+	{Key: "entries", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Unit: "collectors",
+		Help: "collectors, a power of two; more do not fit a stage of a switch. Several tables and the second place share them, each a power of two"},
+	{Key: "tables", Type: algo.Int, Default: "1", Min: "1", Max: "3",
+		Help: "tables of collectors, each of which takes one coupon a packet: with three, fields of a key that draw for other queries take hardly any coupons from it"},
+	{Key: "places", Type: algo.Int, Default: "1", Min: "1", Max: "2",
+		Help: "places of a collector: with two, a key whose place another one has gets one in a further table"},
 	{Key: "evict", Type: algo.Float, Default: "1/2", Min: "0", Max: "1", Help: "share of the table above which collectors without hope of an alert are evicted; 1: never"},
 	{Key: "names", Type: algo.String, Default: "", Help: "DNS names, separated by commas, that keys are shown by; dns.qname of others is shown as a number"},
 	{Key: "ties", Type: algo.Bool, Default: "true", Help: "correct for coupons that are lost because a packet draws several"},
@@ -44,6 +51,8 @@ type config struct {
 	keyed      bool
 	evictAbove float64
 	export     bool
+	second     bool // there is a second place
+	total      bool // collectors have a tail
 	replay     bool
 	crc        bool // use the switch's hashes
 }
@@ -53,7 +62,9 @@ type config struct {
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{values: v, file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
 		rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: setup.Replay, crc: setup.Hash == algo.HashCRC,
-		options: compile.CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
+		second:  v.Int("places") == 2,
+		total:   v.Text("total") == "true" || v.Text("total") == "auto" && setup.Hash != algo.HashCRC,
+		options: compile.CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties"), Tables: int(v.Int("tables"))}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
 	}
@@ -66,6 +77,9 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	if setup.Replay {
 		c.ring = max(c.ring, compile.ReplayRing) // the ring is not drained between two windows of a replay
 	}
+	if setup.Hash == algo.HashCRC && c.total {
+		return nil, v.NoForm("total", noTails)
+	}
 	if setup.Hash == algo.HashCRC && c.keyed {
 		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
 	}
@@ -74,6 +88,9 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	}
 	return c, nil
 }
+
+// noTails is what the P4 twin has of beaucoup.total: in `--hash crc` a coupon uses all bits of its hash that the twin carries.
+const noTails = "auto or false"
 
 // dated reports whether a vector's word holds its window's end in the bits above its 32 coupons.
 func (c *config) dated() bool { return c.options.Word == 32 }

@@ -19,6 +19,8 @@ type estimator struct {
 	events    []tagged
 	have      map[*compile.Compiled][65]int // number of collectors by coupons, of queries with alerts
 	last      []Alert
+	counted   []total  // collectors that have alerted
+	earlier   []*total // ... in earlier windows
 	vectors   []vector
 	spans     []spanned // of a merged snapshot
 }

@@ -1,6 +1,7 @@
 package beaucoup
 
 import (
+	"math"
 	"strings"
 
 	"github.com/xdpmon/xdpmon/userspace/finding"
@@ -26,31 +27,47 @@ const (
 	collidedMost = .1
 )
 
-// findings are the alerts that are certain.
+// findings are the alerts that are certain, and those of earlier windows whose keys go on. Their headline is how many attributes there were so far.
 func findings(l report.Line) (seen finding.Seen) {
 	thresholds := map[string]float64{}
 	finding.Rows(l.Report, "queries", func(r finding.Row) { thresholds[r.Text("query")] = r.Num("threshold") })
-	finding.Rows(l.Report, "alerts", func(r finding.Row) {
-		if r.Num("confidence") < certain {
-			return
-		}
+	add := func(r finding.Row, value finding.Estimate, evidence string) {
 		for _, s := range symptoms {
 			if !strings.HasPrefix(r.Text("query"), s.query) {
 				continue
 			}
 			key := keyOf(r.Text("key"))
 			subject, about := subjectOf(s.symptom, key)
-			m := finding.New(l, s.symptom, subject, finding.Estimate{Value: r.Num("count"), Low: r.Num("count_low"), High: r.Num("count_high"), Unit: report.Attributes}, s.what,
-				"beaucoup.alerts["+r.Text("query")+"]")
+			m := finding.New(l, s.symptom, subject, value, s.what, "beaucoup."+evidence+"["+r.Text("query")+"]")
 			m.Certain, m.Bound = true, thresholds[r.Text("query")]/2 // the confidence refers to half of the threshold
 			m.Blames = []finding.Blame{{Source: key["src"], Destination: key["dst"], Flow: about}}
 			seen.Measures = append(seen.Measures, m)
 			return
 		}
+	}
+	finding.Rows(l.Report, "alerts", func(r finding.Row) {
+		value, known := totalOf(r)
+		if !known {
+			value = finding.Estimate{Value: r.Num("count"), Low: r.Num("count_low"), High: r.Num("count_high"), Unit: report.Attributes}
+		}
+		if r.Num("confidence") >= certain || value.Low > thresholds[r.Text("query")]/2 {
+			add(r, value, "alerts")
+		}
+	})
+	finding.Rows(l.Report, "counting", func(r finding.Row) {
+		if value, known := totalOf(r); known && r.Num("new") > 0 && value.Low > thresholds[r.Text("query")]/2 {
+			add(r, value, "counting")
+		}
 	})
 	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["collided"]), finding.Num(l.Report, "coupons_drawn"), collidedMost, "share of coupons whose slot another key occupies",
 		"raise beaucoup.entries, or ask fewer queries (xdpmon plan beaucoup)", "beaucoup.lost.collided"))
 	return seen
+}
+
+// totalOf a row; false where it is unknown, or has no upper end.
+func totalOf(r finding.Row) (finding.Estimate, bool) {
+	e := finding.Estimate{Value: r.Num("total"), Low: r.Num("total_low"), High: r.Num("total_high"), Unit: report.Attributes}
+	return e, !math.IsNaN(e.Value + e.Low + e.High)
 }
 
 // keyOf splits "src=10.1.2.3 dst=10.4.5.6 dport=80".

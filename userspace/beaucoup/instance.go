@@ -3,6 +3,7 @@ package beaucoup
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -42,6 +43,9 @@ type Alert struct {
 	// Low and High enclose the count in 95 % of all alerts, and Confidence is the probability that it is more than half of the
 	// threshold, given how many keys of the query were near it.
 	Low, High, Confidence float64
+	// Total is the number of distinct attributes from Since, the collector's first coupon, to Until, ns; NaN where it is unknown.
+	Total, TotalLow, TotalHigh float64
+	Since, Until               int64
 	// Least is the number of attributes that 9,999 of 10,000 alerts need at least, if no coupon was lost to ties: with fewer, the
 	// alert is false.
 	Least float64
@@ -55,13 +59,14 @@ type instance struct {
 	names    map[uint64]string // by their hash
 	set      *maps.Set
 	counts   *maps.Array
-	held     *held
+	units    []*unit
 	program  *compile.Program
 	previous *compile.Program // names the events of removed queries
 	needs    maps.Need        // fields of the queries at the start: the parser reads no others
 	tables   *compile.Tables
 	ring     *maps.Ring
 	events   []tagged
+	counting []*counting // collectors that have alerted, until their windows end
 	epoch    uint64
 	shared   func() uint64                    // returns the epoch that hosts share; nil: every host counts its own
 	modified time.Time                        // of the file of queries
@@ -73,9 +78,10 @@ type instance struct {
 	most     float64 // collectors that were alive then; below 0 before the first search
 	since    uint64  // number of collectors started until then
 
-	judged bool    // an oracle compares last with the truth
-	last   []Alert // alerts of the last window, for the oracle
-	leasts map[compile.Collector]float64
+	judged  bool    // an oracle compares last with the truth
+	last    []Alert // alerts of the last window, for the oracle
+	judging *estimator
+	leasts  map[compile.Collector]float64
 }
 
 // New implements algo.Config.
@@ -119,13 +125,23 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	}
 	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
 	constants := map[constant.Name]any{constant.BeaucoupMultipliers: multipliers, constant.BeaucoupExport: i.export, constant.BeaucoupDated: i.dated(), constant.BeaucoupKeyed: i.keyed,
-		constant.BeaucoupKey: key}
+		constant.BeaucoupKey: key, constant.BeaucoupTotal: i.total, constant.BeaucoupTables: uint32(i.options.Tables), constant.BeaucoupSecond: i.second}
 	if err := maps.SetConstants(spec, constants); err != nil {
 		return err
 	}
-	for _, name := range []string{"beaucoup_ends", "beaucoup_keys", "beaucoup_vectors"} {
-		if err := maps.SetEntries(spec, name, i.entries); err != nil {
-			return err
+	for number := range mostTables + 1 {
+		entries, tails := uint32(1), uint32(1)
+		if slices.Contains(i.unitNumbers(), number) {
+			entries = i.unitEntries()
+		}
+		if i.total {
+			tails = entries
+		}
+		e, k, v, t := unitNames(number)
+		for name, n := range map[string]uint32{e: entries, k: entries, v: entries, t: tails} {
+			if err := maps.SetEntries(spec, name, n); err != nil {
+				return err
+			}
 		}
 	}
 	return maps.SetEntries(spec, "beaucoup_events", uint32(i.config.ring))
@@ -140,7 +156,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.counts, err = set.Array("beaucoup_counts"); err != nil {
 		return err
 	}
-	if i.held, err = newHeld(set); err != nil {
+	if i.units, err = i.newUnits(set); err != nil {
 		return err
 	}
 	events, err := set.Array("beaucoup_events")
@@ -194,6 +210,9 @@ func (i *instance) Tick(now int64) error {
 	if err := i.follow(); err != nil {
 		i.notify("beaucoup: keeping the previous queries: %s: %v", i.file, err)
 	}
+	if err := i.settle(now); err != nil {
+		return err
+	}
 	if now-i.looked >= evictEvery {
 		i.looked = now
 		full, err := i.full()
@@ -235,6 +254,9 @@ func (i *instance) poll() error {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
 			if c := i.query(int(e.Query)); c != nil {
 				i.events = append(i.events, tagged{e, c, i.effective(c)})
+				if e.Alert != 0 {
+					i.watch(&e, c)
+				}
 			}
 		}
 	})
@@ -251,7 +273,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.last = e.last
+		i.last, i.judging = e.last, e
 		for n := range i.last {
 			i.last[n].Least = i.least(i.last[n].Query.Collector)
 		}
@@ -294,7 +316,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
 	s.Epoch = i.epoch
 	s.Words[counterWords] = n
-	if err := i.collected(s); err != nil {
+	if err := i.collected(s, w.End); err != nil {
 		return nil, err
 	}
 	if full, err := i.full(); err != nil {
@@ -314,18 +336,12 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 
 // alive counts the collectors whose window has not ended.
 func (i *instance) alive(now int64) (count int, err error) {
-	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
-		return 0, err
-	}
-	if i.held.ends.AtRest(0) {
-		i.held.end, i.held.key, i.held.coupons = nil, nil, nil
-		return 0, nil
-	}
-	horizon := i.program.Horizon()
-	for _, end := range i.held.end {
-		if end != 0 && uint32(end)-ticks32(now) <= horizon {
-			count++
+	for _, u := range i.units {
+		n, err := u.alive(ticks32(now), i.program.Horizon())
+		if err != nil {
+			return 0, err
 		}
+		count += n
 	}
 	return count, nil
 }

@@ -106,15 +106,21 @@ func (h *history) add(attribute compile.Words, now int64) int {
 
 // at is the number of distinct attributes in the window that contains a time, or since age before that time if that is earlier: a
 // collector's window begins with its first coupon, so the two windows differ if a key is active for longer than one.
-func (h *history) at(time, age int64) int {
+func (h *history) at(time, age int64) int { return h.until(time, age, time) }
+
+// until is the same up to another time.
+func (h *history) until(contained, age, time int64) int {
 	if h == nil {
 		return 0
 	}
 	n := len(h.windows) - 1
-	for n > 0 && h.windows[n].start > time {
+	for n > 0 && h.windows[n].start > contained {
 		n--
 	}
-	from := min(h.windows[n].start, time-age)
+	from := min(h.windows[n].start, contained-age)
+	for n = len(h.windows) - 1; n > 0 && h.windows[n].start > time; {
+		n--
+	}
 	found := map[compile.Words]struct{}{}
 	for ; n >= 0 && h.windows[n].start+h.width >= from; n-- {
 		for attribute, s := range h.windows[n].seen {
@@ -153,13 +159,16 @@ func (o *oracle) Window(w report.Window) report.Body {
 		return byQuery[name]
 	}
 	alerts := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: 2 * o.instance.top, Columns: alertColumns()}
-	counts := map[place]int{}
+	counts, totals := map[place]int{}, map[place]any{}
 	var all tally
 	for n := range o.instance.last {
 		a := &o.instance.last[n]
 		at := place{a.Query.Text(), a.Key}
 		count := o.keys[at].at(a.Time, a.Age)
 		counts[at] = count
+		if !math.IsNaN(a.TotalLow) {
+			totals[at] = int64(o.keys[at].until(a.Since, 0, a.Until))
+		}
 		t, off := of(a.Query.Name), float64(count)/float64(a.Query.Threshold)-1
 		for _, t := range []*tally{t, &all} {
 			t.alerts++
@@ -183,12 +192,14 @@ func (o *oracle) Window(w report.Window) report.Body {
 		if !ok {
 			count = o.keys[c.place].at(c.time, 0)
 		}
-		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time, 0), nil, nil, c.time, nil, nil, uint64(1)})
+		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time, 0), nil, nil, c.time, nil,
+			totals[c.place], nil, nil, nil, nil, uint64(1)})
 	}
 	for n := range o.instance.last { // alerts of keys that have less, with what they have
 		a := &o.instance.last[n]
 		if at := (place{a.Query.Text(), a.Key}); !listed[at] {
-			alerts.Rows = append(alerts.Rows, []any{a.Query.Name, a.Text, int64(counts[at]), o.instance.when(a.Time, 0), nil, nil, a.Time, a.Age, nil, uint64(a.Times)})
+			alerts.Rows = append(alerts.Rows, []any{a.Query.Name, a.Text, int64(counts[at]), o.instance.when(a.Time, 0), nil, nil, a.Time, a.Age,
+				totals[at], nil, nil, a.Until, nil, uint64(a.Times)})
 		}
 	}
 	o.crossed = nil
@@ -212,7 +223,21 @@ func (o *oracle) Window(w report.Window) report.Body {
 		gauge("mean_relative_error", ratio(all.abs, float64(all.alerts)), report.Ratio, "of the true count at the alert against the threshold"),
 		gauge("bias", ratio(all.signed, float64(all.alerts)), report.Ratio, "the same with its sign"),
 		gauge("unconfirmed", all.unconfirmed, report.Count, "alerts whose true count is less than 9,999 of 10,000 such alerts have"),
-	}, Tables: []report.Table{alerts, table}}
+	}, Tables: append([]report.Table{alerts, table}, o.earlier()...)}
+}
+
+// earlier are the totals of alerts of earlier windows.
+func (o *oracle) earlier() []report.Table {
+	e := o.instance.judging
+	if e == nil || len(e.earlier) == 0 {
+		return nil
+	}
+	t := e.totalTable()
+	for n, f := range e.earlier[:min(len(e.earlier), e.top)] {
+		row := t.Rows[n]
+		row[2], row[3], row[4], row[7] = int64(o.keys[place{f.query.Text(), f.key}].until(f.start, 0, f.until)), nil, nil, nil
+	}
+	return []report.Table{t}
 }
 
 func (i *instance) nameOf(text string) string {

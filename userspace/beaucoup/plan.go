@@ -9,8 +9,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// collectorBytes is the memory of a collector: its window's end, the key's checksum, the coupons.
-const collectorBytes = 4 + 4 + 8
+// collectorBytes is the memory of a collector: its window's end, the key's checksum, the coupons, and its tail.
+func (c *config) collectorBytes() int64 {
+	if c.total {
+		return 4 + 4 + 8 + 8
+	}
+	return 4 + 4 + 8
+}
 
 // keysExponent: L packets hold about L^0.8 keys (section 4.5.2, 0.7 to 0.85 on the paper's trace).
 const keysExponent = 0.8
@@ -24,22 +29,22 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, drawn, collectors := planTable(p, a.RatePerSecond)
+	table, drawn, collectors := planTable(p, a.RatePerSecond, c.collectorBytes())
 	b := &report.Body{Values: []report.Value{
 		gauge("coupons_per_packet", drawn, report.None, "coupons drawn a packet, at most"),
 		gauge("accesses_per_packet", 3*drawn, report.None, "accesses to the three registers"),
 		gauge("attributes", len(p.Attributes), report.Count, "hashes a packet"),
 		gauge("steps", p.Steps, report.Count, "entries of the table of coupons, of 65536"),
 		gauge("collectors", collectors, report.Count, "collectors at a time, by the power law of section 4.5.2"),
-		gauge("memory", entriesFor(collectors)*collectorBytes, report.Bytes, "for twice as many, so that few collide"),
+		gauge("memory", entriesFor(collectors)*c.collectorBytes(), report.Bytes, "for twice as many, so that few collide"),
 		gauge("entries", entriesFor(collectors), report.Count, "set beaucoup.entries"),
 	}, Tables: []report.Table{table}}
-	b.Notes = append(doubts(p), memoryNotes(collectors, a.MemoryBytes)...)
+	b.Notes = append(doubts(p), memoryNotes(collectors, a.MemoryBytes, c.collectorBytes())...)
 	return b, nil
 }
 
 // planTable has a row for each query; drawn is the coupons of all queries a packet, collectors the number they need at a time.
-func planTable(p *compile.Program, rate float64) (table report.Table, drawn, collectors float64) {
+func planTable(p *compile.Program, rate float64, each int64) (table report.Table, drawn, collectors float64) {
 	table = report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: compile.MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true, Help: "the query"}, {Name: "threshold", Unit: report.Count, Help: "T"},
 		{Name: "m", Unit: report.Count, Help: "coupons of a collector"}, {Name: "n", Unit: report.Count, Help: "coupons for an alert"},
@@ -59,7 +64,7 @@ func planTable(p *compile.Program, rate float64) (table report.Table, drawn, col
 		drawn += q.Rate()
 		collectors += keys
 		table.Rows = append(table.Rows, []any{q.Name, int64(q.Threshold), int64(q.Collector.M), int64(q.Collector.N), q.Collector.P,
-			e.Draws(), e.Draws()/t - 1, e.Error(t), int64(math.Ceil(keys)) * collectorBytes, int64(q.Window),
+			e.Draws(), e.Draws()/t - 1, e.Error(t), int64(math.Ceil(keys)) * each, int64(q.Window),
 			p.Attributes[q.Group].Survival, keys})
 	}
 	return table, drawn, collectors
@@ -80,8 +85,8 @@ func doubts(p *compile.Program) (notes []string) {
 	return notes
 }
 
-func memoryNotes(collectors float64, memory int64) (notes []string) {
-	if need := entriesFor(collectors) * collectorBytes; need > memory {
+func memoryNotes(collectors float64, memory, each int64) (notes []string) {
+	if need := entriesFor(collectors) * each; need > memory {
 		notes = append(notes, fmt.Sprintf("--memory %d bytes are less than the %d needed for few collisions: lower beaucoup.budget or shorten windows", memory, need))
 	}
 	if need := float64(entriesFor(collectors)); need < 2*collectors {

@@ -53,7 +53,7 @@ func (o *one) packet(t *testing.T, time int64) {
 // collected are the coupons, and where they are.
 func (o *one) collected(t *testing.T) (coupons uint64) {
 	t.Helper()
-	all, err := o.held.vectors.Read(0, nil)
+	all, err := o.units[0].vectors.Read(0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestCouponsOfTheWindowBeforeDoNotCount(t *testing.T) {
 	const later = 3_000_000_000
 	begun := uint32(later>>compile.Tick+int64(compile.Ticks(o.program.Queries[0].Window))) | 1
 	before := o.collected(t)
-	if err := o.held.ends.Map().Put(o.slot, begun); err != nil {
+	if err := o.units[0].ends.Map().Put(o.slot, begun); err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {

@@ -20,6 +20,7 @@ const (
 	eventWords   = "events"  // eventWidth an event: query, time, age, coupons, alert, key
 	haveWords    = "have"    // haveWidth a query with alerts: query, collectors with 0, 1, ... coupons
 	nameWords    = "names"   // hashes of DNS names
+	totalWords   = "totals"  // totalWidth a collector that has alerted: query, alert, first coupon, until when (ns), coupons, tail, new ones, state, key
 	spanWords    = "spans"   // merged, spanWidth a collector: query, first coupon (ns since 1970), coupons, part, key
 
 	queryTexts   = "queries"
@@ -29,11 +30,12 @@ const (
 	queryWidth = 6
 	eventWidth = 5 + compile.WordCount
 	haveWidth  = 66
+	totalWidth = 8 + compile.WordCount
 	spanWidth  = 4 + compile.WordCount
 )
 
 // collected moves queries, events, and the collectors' counts that alerts are judged by, to a snapshot.
-func (i *instance) collected(s *snapshot.Snapshot) error {
+func (i *instance) collected(s *snapshot.Snapshot, now int64) error {
 	s.Texts = map[string][]string{}
 	var queries snapshot.Words
 	type asked struct {
@@ -76,6 +78,13 @@ func (i *instance) collected(s *snapshot.Snapshot) error {
 		}
 	}
 	i.events = i.events[:0]
+	if err := i.counted(s, now, func(c *compile.Compiled, effective compile.Collector) uint64 {
+		query := add(c, effective, 0)
+		alerted[query] = c
+		return query
+	}); err != nil {
+		return err
+	}
 	s.Words[queryWords], s.Words[eventWords], s.Words[haveWords] = queries, events, snapshot.Words{}
 	for _, hash := range slices.Sorted(maps.Keys(i.names)) {
 		s.Words[nameWords], s.Texts[nameTexts] = append(s.Words[nameWords], hash), append(s.Texts[nameTexts], i.names[hash])
@@ -124,6 +133,12 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 			e.have[q] = have
 		}
 	}
+	for _, w := range r.Rows(totalWords, totalWidth) {
+		if q := e.at(r, w[0]); q != nil {
+			e.counted = append(e.counted, total{counting: counting{query: q, effective: e.effective[q], alerted: int64(w[1]), start: int64(w[2]), until: int64(w[3]),
+				coupons: w[4], tail: w[5], grown: int(min(w[6], math.MaxInt32)), state: phase(min(w[7], uint64(gone))), key: compile.Words(w[8:])}})
+		}
+	}
 	for _, w := range r.Rows(spanWords, spanWidth) {
 		if q := e.at(r, w[0]); q != nil {
 			e.spans = append(e.spans, spanned{vector{q, e.effective[q], compile.Words(w[4:]), w[2], int64(w[1])}, int(min(w[3], math.MaxInt32))})
@@ -134,6 +149,8 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	}
 	e.last, e.vectors = e.take()
 	e.judge(e.last)
+	e.totals()
+	e.assign()
 	return e, nil
 }
 

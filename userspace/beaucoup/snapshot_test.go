@@ -21,7 +21,7 @@ func (i *instance) alerted(t *testing.T) (alerts []Alert, vectors []vector) {
 	t.Helper()
 	s := snapshot.New(i.head, report.Window{})
 	s.Words[counterWords], s.Words[stateWords] = make(snapshot.Words, bpf.BeaucoupBeaucoupCounterBEAUCOUP_COUNTS), make(snapshot.Words, 3)
-	if err := i.collected(s); err != nil {
+	if err := i.collected(s, 0); err != nil {
 		t.Fatal(err)
 	}
 	e, err := i.open(s)
@@ -56,7 +56,7 @@ func drawn(t *testing.T, set map[string]string, coupons ...uint64) *snapshot.Sna
 	for k := range i.events {
 		i.events[k].Alert = 0 // what alerts are judged by is in the kernel
 	}
-	if err := i.collected(s); err != nil {
+	if err := i.collected(s, 0); err != nil {
 		t.Fatal(err)
 	}
 	for at := 0; at < len(s.Words[eventWords]); at += eventWidth {

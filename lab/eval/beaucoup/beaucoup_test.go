@@ -90,7 +90,7 @@ func TestUnivMonAccesses(t *testing.T) {
 
 func TestOwnFields(t *testing.T) {
 	program, err := compileMany("a: count distinct dst by src > 1000 in 30s\nb: count distinct src by dst > 1000 in 30s\n"+
-		"c: count distinct src+dst by dport > 1000 in 30s\nd: count distinct dport by src+dst > 1000 in 30s", 1./3)
+		"c: count distinct src+dst by dport > 1000 in 30s\nd: count distinct dport by src+dst > 1000 in 30s", 1./3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func together(ctx context.Context, p *eval.Page) error {
 }
 
 func manyVerdicts(ctx context.Context, seeds, windows, keys int) ([]verdict, error) {
-	program, err := compileMany(byVLAN(time.Second), 1./3)
+	program, err := compileMany(byVLAN(time.Second), 1./3, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func manyVerdicts(ctx context.Context, seeds, windows, keys int) ([]verdict, err
 // budgetOf a query alone: what it draws among the others.
 func budgetOf(c *compile.Compiled) float64 { return float64(c.Collector.M) * c.Collector.P }
 
-func compileMany(text string, budget float64) (*compile.Program, error) {
+func compileMany(text string, budget float64, tables int) (*compile.Program, error) {
 	queries, err := compile.ParseQueries(text)
 	if err != nil {
 		return nil, err
 	}
-	return compile.Compile(queries, compile.CompileOptions{Budget: budget, Word: 32, Ties: true})
+	return compile.Compile(queries, compile.CompileOptions{Budget: budget, Word: 32, Ties: true, Tables: tables})
 }
 
 // oneLine is a set of queries as a parameter.

@@ -17,6 +17,8 @@ func init() {
 		{Name: "access", Title: "Figure 4.7: error against accesses", Run: accesses},
 		{Name: "many", Title: "26 queries together and alone, other fields new in every packet", Run: together},
 		{Name: "budget", Title: "Figures 4.8 to 4.10: the 26 shipped queries under different budgets", Run: budgets},
+		{Name: "tables", Title: "Several tables, and a second place: the 26 shipped queries at equal accesses", Run: divided},
+		{Name: "total", Title: "How many there were after the alert", Run: totals},
 		{Name: "memory", Title: "Figure 4.11: collectors and window", Run: memory},
 		{Name: "limit", Title: "Figure 4.12: what queries need", Run: limits},
 		{Name: "ordinary", Title: "Alerts from ordinary traffic", Run: ordinary},

@@ -32,6 +32,8 @@ var ErrCompile = errors.New("the queries do not fit")
 type CompileOptions struct {
 	Budget float64 // coupons a packet, all queries together: Gamma / c of the paper
 	Word   int     // coupons of a collector at most: 32, or 64 in two words
+	// Tables of collectors, each of which takes one coupon a packet; 0 is 1.
+	Tables int
 	// Keep is an earlier program: queries with the same text keep their collector, identifier and range of the hash, so that
 	// collected coupons stay valid.
 	Keep *Program
@@ -52,6 +54,7 @@ type attribute struct {
 	Grain    int // steps are 2^-grain
 	base     int
 	limit    int
+	table    int // of collectors
 	Survival float64
 }
 
@@ -82,6 +85,7 @@ type Program struct {
 	Steps      int
 	ties       bool
 	budget     float64
+	tables     int    // of collectors
 	word       int    // coupons of a collector at most
 	longest    uint32 // longest window of earlier programs, in ticks: their collectors may still exist
 }
@@ -104,9 +108,13 @@ func compile(queries []Query, o CompileOptions) (*Program, error) {
 	if err := p.group(queries, o.Keep); err != nil {
 		return nil, err
 	}
-	for range 6 { // collectors determine the share of ties, and ties the collectors
+	p.tables = 1
+	for n := range 6 { // collectors determine the share of ties, and ties the collectors
 		p.survive()
 		p.choose(o)
+		if n == 0 {
+			p.divide(o)
+		}
 	}
 	p.survive()
 	p.count(o)
@@ -195,6 +203,17 @@ func (p *Program) attributeOf(q *Query) int {
 
 // survive computes the share of every attribute's coupons that is not lost to ties.
 func (p *Program) survive() {
+	shares := survivals(p.rates())
+	if p.tables > 1 {
+		shares = p.tied(p.rates())
+	}
+	for i, s := range shares {
+		p.Attributes[i].Survival = s
+	}
+}
+
+// rates are the coupons that each attribute draws a packet, of all packets.
+func (p *Program) rates() []float64 {
 	x := make([]float64, len(p.Attributes))
 	for i, a := range p.Attributes {
 		for _, q := range a.queries {
@@ -202,9 +221,7 @@ func (p *Program) survive() {
 		}
 		x[i] = min(x[i], 1)
 	}
-	for i, s := range survivals(x) {
-		p.Attributes[i].Survival = s
-	}
+	return x
 }
 
 // Rate is the coupons that a query draws a packet.

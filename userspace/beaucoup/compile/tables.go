@@ -64,6 +64,9 @@ func (p *Program) activeBits() uint32 {
 			bits |= 1 << 16
 		}
 	}
+	if p.tables > 1 {
+		bits |= p.firstOf(1)<<17 | p.firstOf(2)<<22
+	}
 	return bits
 }
 

@@ -193,6 +193,20 @@ func (c Collector) Slope(half float64, all law) float64 {
 	return low
 }
 
+// Fewer is the exponent a with which keys get fewer with their size, by the number of collectors with 0, 1, ... coupons.
+func (c Collector) Fewer(have [65]int) float64 {
+	half, all := 0, 0
+	for k, n := range have {
+		if k >= c.Half() {
+			half += n
+		}
+		if k >= c.N {
+			all += n
+		}
+	}
+	return c.Slope(float64(half)/float64(max(1, all)), c.Law())
+}
+
 // Half of the coupons for an alert.
 func (c Collector) Half() int { return max(1, (c.N+1)/2) }
 
