@@ -55,7 +55,6 @@ struct lean {
 		};
 	};
 	__u8 rows[STATS]; /* rows that have reached the limit */
-	__u64 found[STATS]; /* by rate only: RATE_FOUND */
 };
 
 #define EACH(DO, arg)                                                                                 \
@@ -241,10 +240,10 @@ static __always_inline int counts(const struct lean_event *e)
 
 /* A flow that takes a word, and what it held. */
 static __always_inline void send_rate(const struct phv *phv, const struct sketch_place *at, const struct lean_event *e, const struct lean *l,
-				      __u32 stat, struct lean_counts_t *count)
+				      __u32 stat, __u64 found, struct lean_counts_t *count)
 {
-	struct lean_rate_report s = {.rows = at->rows, .proto = phv->proto, .family = phv->family, .stat = stat | RATE_PLACE(l->found[stat]) << 4,
-				     .bank = phv->bank, .word = RATE_BEFORE(l->found[stat])};
+	struct lean_rate_report s = {.rows = at->rows, .proto = phv->proto, .family = phv->family, .stat = stat | RATE_PLACE(found) << 4,
+				     .bank = phv->bank, .word = RATE_BEFORE(found)};
 	const __u32 *src = e->reverse ? phv->dst : phv->src, *dst = e->reverse ? phv->src : phv->dst;
 
 #pragma unroll
@@ -268,6 +267,7 @@ static __always_inline void send_rate(const struct phv *phv, const struct sketch
 __noinline int rate(struct lean *l, struct phv *phv, struct lean_counts_t *count)
 {
 	struct lean_event *delay;
+	__u64 found[STATS] = {}; /* RATE_FOUND; here, so that the other form's stack is no larger for it */
 
 	if (!l || !phv || !count)
 		return 0;
@@ -278,27 +278,27 @@ __noinline int rate(struct lean *l, struct phv *phv, struct lean_counts_t *count
 	    (ON(STAT_RETRANS) && counts(&l->t.retrans.event)))
 		lean_rows(&l->at, phv, &l->t.flow, 0);
 #define RATE(stat, name, reg, where, n)                                                                      \
-	if (ON(stat) && counts(&l->t.name.event) && ((n) == 0 || RATE_FATE(l->found[stat]) == RATE_ELSEWHERE)) { \
+	if (ON(stat) && counts(&l->t.name.event) && ((n) == 0 || RATE_FATE(found[stat]) == RATE_ELSEWHERE)) { \
 		l->t.name.event.hit = hits(stat, &l->t.name.event);                                   \
-		RATE_WAY(reg, n, phv, &l->where, &l->t.name.event, (stat) == STAT_LATENCY && l->t.name.event.value, l->found[stat]); \
+		RATE_WAY(reg, n, phv, &l->where, &l->t.name.event, (stat) == STAT_LATENCY && l->t.name.event.value, found[stat]); \
 	}
 	EACH(RATE, 0);
 	EACH(RATE, 1);
-	if (ON(STAT_LATENCY) && delay->value && RATE_FATE(l->found[STAT_LATENCY]) != RATE_ELSEWHERE) {
+	if (ON(STAT_LATENCY) && delay->value && RATE_FATE(found[STAT_LATENCY]) != RATE_ELSEWHERE) {
 		__u64 length = l->t.latency.word, weight = l->t.latency.stands; /* latency_slow() */
 
-		rate_add(reg_bank(lean_lat_sum_r, phv, rate_sums(&l->back_at, l->found[STAT_LATENCY])), (weight * length) << RATE_STANDS | weight,
-			 RATE_FATE(l->found[STAT_LATENCY]), &l->sums);
-		rate_add(reg_bank(lean_lat_sq_r, phv, rate_sums(&l->back_at, l->found[STAT_LATENCY])), weight * length * length,
-			 RATE_FATE(l->found[STAT_LATENCY]), &l->squares);
+		rate_add(reg_bank(lean_lat_sum_r, phv, rate_sums(&l->back_at, found[STAT_LATENCY])), (weight * length) << RATE_STANDS | weight,
+			 RATE_FATE(found[STAT_LATENCY]), &l->sums);
+		rate_add(reg_bank(lean_lat_sq_r, phv, rate_sums(&l->back_at, found[STAT_LATENCY])), weight * length * length,
+			 RATE_FATE(found[STAT_LATENCY]), &l->squares);
 	}
 #define RATE_END(stat, name, reg, where, arg)                                                                \
 	if (ON(stat)) {                                                                               \
 		count->c[LEAN_EVENTS + stat] += l->t.name.event.value != 0;                           \
 		count->c[LEAN_TOTAL + stat] += (__s64)l->t.name.event.value;                          \
-		if (RATE_FATE(l->found[stat]) == RATE_TAKEN)                                                      \
-			send_rate(phv, &l->where, &l->t.name.event, l, stat, count);                  \
-		else if (RATE_FATE(l->found[stat]) == RATE_ELSEWHERE && l->t.name.event.hit > 0)                  \
+		if (RATE_FATE(found[stat]) == RATE_TAKEN)                                                      \
+			send_rate(phv, &l->where, &l->t.name.event, l, stat, found[stat], count);                  \
+		else if (RATE_FATE(found[stat]) == RATE_ELSEWHERE && l->t.name.event.hit > 0)                  \
 			count->c[LEAN_CROWDED + stat]++;                                              \
 	}
 	EACH(RATE_END, 0);
@@ -375,12 +375,10 @@ static __always_inline void run(struct phv *phv, struct lean_counts_t *count, co
 		return;
 	if (kind != DATA)
 		clear_data(&l.t);
-	__builtin_memset(&l.at, 0, __builtin_offsetof(struct lean, found) - __builtin_offsetof(struct lean, at));
+	CLEAR_FROM(&l, at);
 	if (lean_rate_on) {
-		if (counts(&l.t.latency.event) || counts(&l.t.loss.event) || counts(&l.t.ooo.event) || counts(&l.t.retrans.event)) {
-			CLEAR_FROM(&l, found);
+		if (counts(&l.t.latency.event) || counts(&l.t.loss.event) || counts(&l.t.ooo.event) || counts(&l.t.retrans.event))
 			rate(&l, phv, count);
-		}
 		return;
 	}
 	total(&l, phv, kind); /* first: after stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
