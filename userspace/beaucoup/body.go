@@ -113,7 +113,7 @@ func alertColumns() []report.Column {
 		{Name: "query", Label: true, Help: "the query"},
 		{Name: "key", Label: true, Help: "the key that passed its threshold"},
 		{Name: "count", Unit: report.Attributes, Metric: true, Low: "count_low", High: "count_high", Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
-		{Name: "when", Help: "the same as time: RFC 3339, UTC"},
+		{Name: "when", First: true, Help: "the same as time: RFC 3339, UTC"},
 		{Name: "count_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 		{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},

@@ -224,6 +224,6 @@ func (e *estimator) totalTable() report.Table {
 }
 
 func totalColumn() report.Column {
-	return report.Column{Name: "total", Unit: report.Attributes, Low: "total_low", High: "total_high",
+	return report.Column{Name: "total", Unit: report.Attributes, Low: "total_low", High: "total_high", First: true,
 		Help: "distinct attributes in the query's window so far, estimated from all coupons; null with total_low: at least so many; in the truth, exactly"}
 }

@@ -135,6 +135,10 @@ type Column struct {
 	Promise        Promise
 	// Least and Most name the columns that bound a row without an interval; "" where there are none.
 	Least, Most string
+	// First: people see it directly after the row's names, if any row has a value; what is at the right is left out first on a narrow screen.
+	First bool
+	// Together: people see the value with its ends, Low and High, in one cell, and not in columns of their own.
+	Together bool
 }
 
 // Table is a bounded list, best first: top flows, groups, prefixes.

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -310,6 +312,49 @@ const nameWidth = 28
 
 const nameColumn = "name"
 
+// order lists the columns as people see them: what is to be first follows the labels, and ends that are shown together with their value are left out.
+func (t Table) order() (list []int) {
+	var ends []string
+	for i, c := range t.Columns {
+		if c.Together {
+			ends = append(ends, c.Low, c.High)
+		}
+		if !c.JSON {
+			list = append(list, i)
+		}
+	}
+	list = slices.DeleteFunc(list, func(i int) bool { return slices.Contains(ends, t.Columns[i].Name) })
+	place := func(i int) int {
+		c := t.Columns[i]
+		switch {
+		case c.Label:
+			return 0
+		case c.First && slices.ContainsFunc(t.Rows, func(row []any) bool { return hasValue(cell(row, i)) }):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(list, func(i, k int) int { return cmp.Compare(place(i), place(k)) })
+	return list
+}
+
+// hasValue reports whether a cell has a value.
+func hasValue(x any) bool {
+	f, ok := Number(x)
+	return x != nil && !(ok && math.IsNaN(f))
+}
+
+// together is a cell with the value and its ends.
+func (t Table) together(row []any, c Column) any {
+	at := func(name string) any {
+		if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); i >= 0 {
+			return cell(row, i)
+		}
+		return nil
+	}
+	return Enclosed(at(c.Name), at(c.Low), at(c.High), c.Unit, Interval)
+}
+
 // forPeople omits the columns for programs, and inserts the rows' names after the first column that is not a label.
 func (t Table) forPeople(style Style) Table {
 	people, names := t, len(t.Names) > 0
@@ -320,11 +365,13 @@ func (t Table) forPeople(style Style) Table {
 			people.Rows[n] = append(people.Rows[n], cell(n))
 		}
 	}
-	for i, c := range t.Columns {
-		if c.JSON {
-			continue
+	for _, i := range t.order() {
+		c := t.Columns[i]
+		if c.Together {
+			add(Column{Name: plainWords(c.Name, c.Unit)}, func(n int) any { return t.together(t.Rows[n], c) })
+		} else {
+			add(c, func(n int) any { return cell(t.Rows[n], i) })
 		}
-		add(c, func(n int) any { return cell(t.Rows[n], i) })
 		if names && !c.Label {
 			names = false
 			add(Column{Name: nameColumn}, func(n int) any { return style.clip(known.Row(t.Names[n]), nameWidth) })

@@ -146,3 +146,24 @@ func TestRates(t *testing.T) {
 		}
 	}
 }
+
+// People see what is to be first directly after a row's names, and a value together with its ends, in one cell.
+func TestColumnsForPeople(t *testing.T) {
+	table := Table{Name: "flows", Whole: true, Columns: []Column{{Name: "key", Label: true}, {Name: "count", Unit: Count},
+		{Name: "share", Unit: Ratio, Low: "low", High: "high", Together: true, Promise: Bound}, {Name: "low", Unit: Ratio}, {Name: "high", Unit: Ratio},
+		{Name: "total", Unit: Count, First: true}, {Name: "never", Unit: Count, First: true}}}
+	row := func(key string, values ...any) { table.Rows = append(table.Rows, append([]any{key}, values...)) }
+	row("a", int64(3), .047, .031, .069, int64(1188), math.NaN())
+	row("b", int64(4), math.NaN(), math.NaN(), math.NaN(), math.NaN(), nil)
+	line := fixtureLine()
+	line.Report.Tables = []Table{table}
+	text := strings.Join(Text(line, fixtureRun(), Style{Width: 100}), "\n")
+	for _, want := range []string{"key  total  count  share               never", "a    1,188      3  4.7 % (3.1 .. 6.9)      -", "b        -      4  -                       -"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	if text = strings.Join(Text(line, fixtureRun(), Style{Width: 44}), "\n"); !strings.Contains(text, "4.7 % (3.1 .. 6.9)\n") || !strings.Contains(text, "not shown (too narrow): never") {
+		t.Errorf("narrow:\n%s", text)
+	}
+}

@@ -68,7 +68,7 @@ func (m *Measure) Table(spec heavy.Spec, name, title string, value report.Column
 		least, most = "mean_at_least_ns", "mean_at_most_ns"
 		counted = report.Column{Name: "delays", Unit: report.Count, Help: "delays that were followed"}
 	}
-	value.Low, value.High, value.Promise = least, most, report.Bound
+	value.Low, value.High, value.Promise, value.Together = least, most, report.Bound, true
 	t := report.Table{Name: name, Title: title, Whole: true, Limit: top, Help: Help,
 		Columns: append(spec.Columns(), value,
 			report.Column{Name: least, Unit: value.Unit, Help: "the flow's rate is larger in 95 of 100 cases, and most often"},
