@@ -166,7 +166,7 @@ func (a against) gap(name string, style Style) []string {
 func tickText(x float64, unit Unit) string {
 	if scales := unit.scales(); scales != nil {
 		s := pick(scales, x)
-		return strconv.FormatFloat(round3(x/s.factor), 'f', -1, 64) + s.name
+		return strconv.FormatFloat(typeset.Round(x/s.factor), 'f', -1, 64) + s.name
 	}
 	return strings.ReplaceAll(Human(x, unit), " ", "")
 }

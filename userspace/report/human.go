@@ -73,9 +73,9 @@ func humanNumber(f float64, unit Unit) string {
 	case unit == None && f == math.Trunc(f):
 		return strconv.FormatFloat(f, 'f', 0, 64) // a port, a VLAN: names rather than amounts
 	case unit == None:
-		return digits3(f)
+		return typeset.Digits(f)
 	default:
-		return thousands(math.Round(f))
+		return typeset.Thousands(math.Round(f))
 	}
 }
 
@@ -83,7 +83,7 @@ func humanNumber(f float64, unit Unit) string {
 func pick(scales []scale, f float64) scale {
 	chosen := scales[0]
 	for _, s := range scales[1:] {
-		if math.Abs(round3(f/s.factor)) >= 1 {
+		if math.Abs(typeset.Round(f/s.factor)) >= 1 {
 			chosen = s
 		}
 	}
@@ -96,31 +96,7 @@ func scaled(f float64, s scale) string {
 	if s.factor == 1 && x == math.Trunc(x) {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
-	return digits3(x)
-}
-
-// round3 rounds to three significant digits.
-func round3(x float64) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
-	return r
-}
-
-// digits3 writes three significant digits without an exponent; above 1000 all digits before the point.
-func digits3(x float64) string {
-	a := math.Abs(round3(x))
-	switch {
-	case a >= 100:
-		return thousands(math.Round(x))
-	case a >= 10:
-		return strconv.FormatFloat(x, 'f', 1, 64)
-	case a >= 1:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	case a >= 1e-4:
-		return strconv.FormatFloat(x, 'f', 2-int(math.Floor(math.Log10(a))), 64)
-	case a == 0:
-		return "0"
-	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
+	return typeset.Digits(x)
 }
 
 // percent formats a ratio as per cent without the sign: one decimal, two below 1 %, and below that enough for two significant
@@ -132,7 +108,7 @@ func percent(f float64) string {
 	case a == 0:
 		return "0"
 	case a >= 999.95:
-		return thousands(math.Round(x))
+		return typeset.Thousands(math.Round(x))
 	case a >= 0.995:
 		return strconv.FormatFloat(x, 'f', 1, 64)
 	case a >= 0.0995:
@@ -148,18 +124,6 @@ func signed(f float64) string {
 	text := humanNumber(f, Ratio)
 	if f > 0 && !math.IsInf(f, 0) {
 		return "+" + text
-	}
-	return text
-}
-
-// thousands writes a whole number with a comma at every third digit.
-func thousands(f float64) string {
-	text := strconv.FormatFloat(math.Abs(f), 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	if f < 0 {
-		return "-" + text
 	}
 	return text
 }

@@ -290,7 +290,7 @@ func (a against) table(t Table, style Style) []string {
 		if style.Brief {
 			where = "--details"
 		}
-		lines = append(lines, fmt.Sprintf("  and %s more (%s)", thousands(float64(hidden)), where))
+		lines = append(lines, fmt.Sprintf("  and %s more (%s)", typeset.Thousands(float64(hidden)), where))
 	}
 	if recall, precision := a.err(t.Name+".recall"), a.err(t.Name+".precision"); recall != "" {
 		text := fmt.Sprintf("%s of the true list were found; %s of this list are true",
