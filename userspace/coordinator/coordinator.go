@@ -31,6 +31,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/parquet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
@@ -99,7 +100,10 @@ func Run(ctx context.Context, opts Options) error {
 	defer cancel()
 	c.ctx = inner
 	c.out = outlet.New(outlet.Options{Log: c.log, Stdout: opts.Stdout, Handler: c.handler,
-		Clock:     func() report.Clock { return report.Clock{Name: "unix"} },
+		Clock: func() report.Clock { return report.Clock{Name: "unix"} },
+		Parquet: func(p settings.Parquet, cdf bool, now func() time.Time) (outlet.Sink, error) {
+			return parquet.New(p, cdf, now)
+		},
 		Diagnosed: func(open []finding.Finding) { c.engine.found.Own(open) }})
 	if opts.watch != nil {
 		opts.watch(c)

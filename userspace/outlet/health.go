@@ -34,7 +34,7 @@ func (s *Set) Health() ([]ReaderHealth, *StoreHealth) {
 		h := ReaderHealth{Name: r.Name, Queued: r.Queued, Missed: r.Missed}
 		for _, x := range outputs {
 			x.mu.Lock()
-			if "json "+x.cfg.JSON == r.Name {
+			if x.cfg.Name() == r.Name {
 				if h.Failed = x.failed; x.err != nil {
 					h.Error = x.err.Error()
 				}

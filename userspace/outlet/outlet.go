@@ -29,9 +29,11 @@ import (
 
 // Options of a Set.
 type Options struct {
-	Log     *slog.Logger
-	Stdout  io.Writer           // for outputs named -
-	Clock   func() report.Clock // of the windows; nil: this host's, since it booted
+	Log    *slog.Logger
+	Stdout io.Writer           // for outputs named -
+	Clock  func() report.Clock // of the windows; nil: this host's, since it booted
+	// Parquet opens Parquet files; nil in a program whose configuration has none.
+	Parquet func(p settings.Parquet, cdf bool, now func() time.Time) (Sink, error)
 	Handler func() http.Handler // serves further paths on listener and socket
 	// Diagnosed is called with the active findings of the windows whenever one starts or ends. If it is set, these are not published; those given to Found are.
 	Diagnosed func(open []finding.Finding)
@@ -126,7 +128,7 @@ func (s *Set) Forget(key string) {
 // anything of the running configuration is closed.
 type Opened struct {
 	cfg    Config
-	files  []io.WriteCloser // one per output
+	sinks  []Sink // one per output
 	store  *store.Store
 	server *prom.Server
 	socket *socket
@@ -143,11 +145,11 @@ func (s *Set) Prepare(cfg Config) (*Opened, error) {
 
 func (o *Opened) open(s *Set) (err error) {
 	for _, out := range o.cfg.Outputs {
-		f, err := openOutput(out, s.opts.Stdout)
+		sink, err := s.openOutput(out)
 		if err != nil {
 			return err
 		}
-		o.files = append(o.files, f)
+		o.sinks = append(o.sinks, sink)
 	}
 	if c := o.cfg.Store; c != nil && (s.keeper == nil || s.keeper.cfg.Path != c.Path) {
 		if o.store, err = openStore(*c, s.opts.Log); err != nil {
@@ -170,7 +172,7 @@ func (o *Opened) open(s *Set) (err error) {
 // Close closes what was prepared and not committed.
 func (o *Opened) Close() error {
 	var errs []error
-	for _, f := range o.files {
+	for _, f := range o.sinks {
 		errs = append(errs, f.Close())
 	}
 	if o.store != nil {
@@ -202,10 +204,10 @@ func (s *Set) Commit(o *Opened) {
 	for i, c := range o.cfg.Outputs {
 		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })
 		if at < 0 {
-			outputs = append(outputs, newOutput(c, o.files[i], s))
+			outputs = append(outputs, newOutput(c, o.sinks[i], s))
 			continue
 		}
-		s.outputs[at].reopen(o.files[i])
+		s.outputs[at].reopen(o.sinks[i])
 		outputs = append(outputs, s.outputs[at])
 	}
 	for _, x := range s.outputs {

@@ -229,7 +229,7 @@ func TestAnswers(t *testing.T) {
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var logged, text bytes.Buffer
-	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&logged, nil)), clock: hostclock.Read, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	o := &output{cfg: settings.Output{JSON: "-"}, sink: newLines(staysOpen{&text}, false), log: slog.New(slog.NewTextHandler(&logged, nil)), clock: hostclock.Read, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
 	for n := range 3 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
 	}
@@ -260,13 +260,15 @@ func (h *half) Close() error { return nil }
 // An incomplete line stays alone: what is written after it starts a new line.
 func TestTornLine(t *testing.T) {
 	disk := &half{}
-	o := &output{file: disk, log: slog.New(slog.DiscardHandler)}
-	o.write([]byte("{1}\n"), nil)
+	sink := newLines(disk, false)
+	o := &output{sink: sink, log: slog.New(slog.DiscardHandler)}
+	write := func(text string) { o.do(func(Sink) error { return sink.write([]byte(text)) }) }
+	write("{1}\n")
 	disk.full = true
-	o.write([]byte("{22}\n"), nil)
-	o.write(nil, errors.New("not encoded"))
-	o.write([]byte("{3}\n"), nil)
-	o.write([]byte("{4}\n"), nil)
+	write("{22}\n")
+	o.do(func(Sink) error { return errors.New("not encoded") })
+	write("{3}\n")
+	write("{4}\n")
 	if want := "{1}\n{2\n{3}\n{4}\n"; disk.String() != want || o.failed != 2 || o.err != nil {
 		t.Errorf("%q, want %q; %d failed, %v", disk.String(), want, o.failed, o.err)
 	}

@@ -17,7 +17,19 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// output writes windows as JSON lines. It has its own goroutine; what it cannot write in time is lost to this output alone.
+// Sink is the form of an output. One goroutine uses it, except for Close, which comes last.
+type Sink interface {
+	// Write takes an event; the clock is that of its windows.
+	Write(e feed.Event, c report.Clock) error
+	// Tick is called about once a second.
+	Tick() error
+	io.Closer
+}
+
+// lost is an error that cost several windows.
+type lost interface{ Lost() uint64 }
+
+// output writes windows in one form. It has its own goroutine; what it cannot write in time is lost to this output alone.
 type output struct {
 	cfg   settings.Output
 	sub   *feed.Subscription
@@ -26,14 +38,24 @@ type output struct {
 	done  chan struct{}
 
 	mu     sync.Mutex
-	file   io.WriteCloser
+	sink   Sink
 	failed uint64
-	torn   bool // the last line is incomplete
 	err    error
 }
 
-// openOutput opens the file with permissions for the operator alone.
-func openOutput(o settings.Output, stdout io.Writer) (io.WriteCloser, error) {
+// openOutput opens what an output writes to, with permissions for the operator alone.
+func (s *Set) openOutput(o settings.Output) (Sink, error) {
+	if o.Parquet.Dir != "" {
+		return s.opts.Parquet(o.Parquet, o.CDF, time.Now)
+	}
+	f, err := openLines(o, s.opts.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	return newLines(f, o.CDF), nil
+}
+
+func openLines(o settings.Output, stdout io.Writer) (io.WriteCloser, error) {
 	if o.JSON == "-" {
 		return staysOpen{stdout}, nil
 	}
@@ -52,72 +74,123 @@ type staysOpen struct{ io.Writer }
 
 func (staysOpen) Close() error { return nil }
 
-func newOutput(o settings.Output, file io.WriteCloser, set *Set) *output {
-	out := &output{cfg: o, file: file, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "json " + o.JSON, Depth: 4096})}
+// lines are JSON lines.
+type lines struct {
+	file io.WriteCloser
+	text bytes.Buffer
+	json *report.JSON
+	torn bool // the last line is incomplete
+}
+
+func newLines(f io.WriteCloser, cdf bool) *lines {
+	l := &lines{file: f}
+	l.json = report.NewJSON(&l.text, io.Discard)
+	if cdf {
+		l.json.CDF()
+	}
+	return l
+}
+
+func (l *lines) Write(e feed.Event, c report.Clock) (err error) {
+	l.text.Reset()
+	l.json.SetClock(c)
+	switch {
+	case e.Run != nil:
+		err = l.json.Start(*e.Run)
+	case e.Line != nil:
+		err = l.json.Line(*e.Line)
+	case e.Finding != nil:
+		err = l.json.Finding(*e.Finding)
+	}
+	if err != nil {
+		return err
+	}
+	return l.write(l.text.Bytes())
+}
+
+func (l *lines) write(text []byte) error {
+	if l.torn {
+		text = append([]byte{'\n'}, text...)
+	}
+	n, err := l.file.Write(text)
+	if n > 0 {
+		l.torn = n < len(text)
+	}
+	return err
+}
+
+func (l *lines) Tick() error  { return nil }
+func (l *lines) Close() error { return l.file.Close() }
+
+func newOutput(o settings.Output, sink Sink, set *Set) *output {
+	out := &output{cfg: o, sink: sink, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: o.Name(), Depth: 4096})}
 	go out.run()
 	return out
 }
 
-// reopen continues with another file, for example after the old one was rotated.
-func (o *output) reopen(f io.WriteCloser) {
+// reopen continues with another sink, for example after a file was rotated.
+func (o *output) reopen(s Sink) {
 	o.mu.Lock()
-	old := o.file
-	o.file, o.torn = f, false
+	old := o.sink
+	o.sink = s
 	o.mu.Unlock()
 	_ = old.Close()
 }
 
+// tick is how often a sink without windows is told that time passes.
+const tick = time.Second
+
 func (o *output) run() {
 	defer close(o.done)
-	var b bytes.Buffer
-	sink := report.NewJSON(&b, io.Discard)
-	if o.cfg.CDF {
-		sink.CDF()
-	}
 	for {
-		e, missed, err := o.sub.Next(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), tick)
+		e, missed, err := o.sub.Next(ctx)
+		cancel()
 		if missed > 0 {
-			o.log.Warn("output blocked, windows dropped", "output", o.cfg.JSON, "windows_lost", missed)
+			o.log.Warn("output blocked, windows dropped", "output", o.cfg.Path(), "windows_lost", missed)
 		}
-		if errors.Is(err, feed.ErrClosed) {
-			return
-		}
-		b.Reset()
-		sink.SetClock(o.clock())
 		switch {
-		case e.Run != nil:
-			err = sink.Start(*e.Run)
-		case e.Line != nil:
-			err = sink.Line(*e.Line)
-		case e.Finding != nil:
-			err = sink.Finding(*e.Finding)
+		case errors.Is(err, feed.ErrClosed):
+			return
+		case err != nil:
+			o.do(Sink.Tick)
+		default:
+			o.do(func(s Sink) error { return s.Write(e, o.clock()) })
 		}
-		o.write(b.Bytes(), err)
 	}
 }
 
-func (o *output) write(text []byte, err error) {
-	o.mu.Lock()
-	f, n := o.file, 0
-	if o.torn {
-		text = append([]byte{'\n'}, text...)
-	}
-	o.mu.Unlock()
-	if err == nil {
-		n, err = f.Write(text)
+// do has something done to the sink, to the next one if it was replaced meanwhile, and keeps what went wrong.
+func (o *output) do(f func(Sink) error) {
+	sink := o.current()
+	err := f(sink)
+	if next := o.current(); errors.Is(err, os.ErrClosed) && next != sink {
+		err = f(next)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n > 0 {
-		o.torn = n < len(text)
-	}
 	if err != nil {
-		o.failed++
+		o.failed += lostBy(err)
 		if o.err == nil {
-			o.log.Error("write to output failed", "output", o.cfg.JSON, "error", err)
+			o.log.Error("write to output failed", "output", o.cfg.Path(), "error", err)
 		}
 	}
 	o.err = err
+}
+
+func (o *output) current() Sink {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sink
+}
+
+// lostBy is how many windows an error has cost.
+func lostBy(err error) uint64 {
+	var l lost
+	if errors.As(err, &l) {
+		return l.Lost()
+	}
+	return 1
 }
 
 // endPatience bounds how long closing waits for a blocked reader.
@@ -127,7 +200,7 @@ const endPatience = 3 * time.Second
 func (o *output) leave() {
 	o.sub.Finish()
 	if err := o.close(); err != nil {
-		o.log.Error("close output failed", "output", o.cfg.JSON, "error", err)
+		o.log.Error("close output failed", "output", o.cfg.Path(), "error", err)
 	}
 }
 
@@ -135,9 +208,9 @@ func (o *output) close() error {
 	select {
 	case <-o.done:
 	case <-time.After(endPatience):
-		return fmt.Errorf("output %s blocked for %v: last windows dropped", o.cfg.JSON, endPatience)
+		return fmt.Errorf("output %s blocked for %v: last windows dropped", o.cfg.Path(), endPatience)
 	}
-	if err := o.file.Close(); err != nil {
+	if err := o.current().Close(); err != nil {
 		return fmt.Errorf("close output: %w", err)
 	}
 	return nil

@@ -126,7 +126,7 @@ func (w Window) brief(clock Clock) string {
 	if w.Stretched {
 		took += " (stretched)"
 	}
-	if w.Start+clock.UnixOffsetNS < unix2000 {
+	if !clock.Known(w.Start) {
 		return fmt.Sprintf("%.3f s + %s", float64(w.Start)/1e9, took)
 	}
 	return time.Unix(0, w.Start+clock.UnixOffsetNS).UTC().Format("2006-01-02 15:04:05Z") + " + " + took

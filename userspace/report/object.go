@@ -31,13 +31,13 @@ func plain(value any, unit Unit) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
 	}
-	if unit.whole() && math.Abs(f) < math.MaxInt64 {
+	if unit.Whole() && math.Abs(f) < math.MaxInt64 {
 		return int64(math.Round(f))
 	}
 	return f
 }
 
-// whole reports whether values of the unit are integers in JSON.
-func (u Unit) whole() bool {
+// Whole reports whether values of the unit are integers in JSON.
+func (u Unit) Whole() bool {
 	return u == Count || u == Bytes || u == Nanosecond || u.Counted() != ""
 }

@@ -107,9 +107,12 @@ func (r Run) MarshalJSON() ([]byte, error) {
 // unix2000 separates the two clocks: ns since 1970 are above it, ns since boot below.
 const unix2000 = 946684800e9
 
+// Known reports whether the wall clock time of a time of the clock is known.
+func (c Clock) Known(ns int64) bool { return ns+c.UnixOffsetNS >= unix2000 }
+
 // utc formats a time of the clock by RFC 3339; nil if wall clock time is not known.
 func (c Clock) utc(ns int64) any {
-	if ns+c.UnixOffsetNS < unix2000 {
+	if !c.Known(ns) {
 		return nil
 	}
 	return UTC(ns + c.UnixOffsetNS)

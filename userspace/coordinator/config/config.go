@@ -106,7 +106,7 @@ func whole() file.Object[Config] {
 				file.To(func(c *Config) *string { return &c.Paths })),
 			file.Entry("promises", "promises on all hosts together, as in an agent's file; agents have their own", settings.Promised(), false, file.To(func(c *Config) *[]string { return &c.Promises })),
 			file.Entry("alerts", "receivers of findings: alertmanager, webhook", settings.Alerting(), false, file.To(func(c *Config) *settings.Alerts { return &c.Alerts })),
-			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
+			file.Entry("outputs", "streams of windows", settings.AllOutputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
 			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
 				file.To(func(c *Config) *string { return &c.Listen })),
 			file.Entry("web", "page and API on the listener", settings.Webbing(), false, file.To(func(c *Config) *settings.Web { return &c.Web })),

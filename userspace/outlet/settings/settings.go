@@ -2,6 +2,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -19,10 +20,35 @@ import (
 // Log configures the log.
 type Log struct{ Format, Level string }
 
-// Output configures a stream of windows.
+// Output configures a stream of windows: JSON lines or Parquet files.
 type Output struct {
-	JSON string // file, or - for standard output
-	CDF  bool
+	JSON    string // file, or - for standard output; "" with Parquet
+	Parquet Parquet
+	CDF     bool
+}
+
+// Name identifies an output in logs, health and metrics.
+func (o Output) Name() string {
+	if o.Parquet.Dir != "" {
+		return "parquet " + o.Parquet.Dir
+	}
+	return "json " + o.JSON
+}
+
+// Path is the file or folder of an output.
+func (o Output) Path() string { return cmp.Or(o.Parquet.Dir, o.JSON) }
+
+// Parquet configures files for other engines.
+type Parquet struct {
+	Dir      string        // "": none
+	Every    time.Duration // a file holds the windows of so long
+	MaxAge   time.Duration // older files are deleted
+	MaxBytes int64         // of all files
+}
+
+// DefaultParquet are files of five minutes, for thirty days and up to 4 GiB.
+func DefaultParquet() Parquet {
+	return Parquet{Every: 5 * time.Minute, MaxAge: 30 * 24 * time.Hour, MaxBytes: 4 << 30}
 }
 
 // Store configures where windows are stored, and how many.
@@ -134,16 +160,34 @@ func Logging() config.Kind {
 	}}
 }
 
-func output() config.Kind {
-	return config.Object[Output]{What: "an output", Defaults: func() Output { return Output{} }, Fields: []config.Field[Output]{
-		{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: config.Word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
-			if text != "-" && !filepath.IsAbs(text) {
-				return fmt.Errorf("json %q: give an absolute path, or - for standard output", text)
-			}
-			return nil
-		}}, Required: true, Set: config.To(func(o *Output) *string { return &o.JSON })},
-		{Key: "cdf", Help: "also write the steps of every distribution (false)", Kind: config.Flag{What: "cdf"}, Required: false, Set: config.To(func(o *Output) *bool { return &o.CDF })},
-	}}
+// lines and cdf are the fields of every output.
+var (
+	lines = config.Field[Output]{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: config.Word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
+		if text != "-" && !filepath.IsAbs(text) {
+			return fmt.Errorf("json %q: give an absolute path, or - for standard output", text)
+		}
+		return nil
+	}}, Set: config.To(func(o *Output) *string { return &o.JSON })}
+	cdf = config.Field[Output]{Key: "cdf", Help: "also write the steps of every distribution (false)", Kind: config.Flag{What: "cdf"}, Set: config.To(func(o *Output) *bool { return &o.CDF })}
+)
+
+// files are the fields of Parquet.
+var files = []config.Field[Output]{
+	{Key: "parquet", Help: "Parquet files below this folder: algorithm=NAME/table=NAME/day=DATE/*.parquet, for DuckDB, ClickHouse or Spark", Kind: config.Path("parquet"),
+		Set: config.To(func(o *Output) *string { return &o.Parquet.Dir })},
+	{Key: "every", Help: "parquet: a file holds the windows of so long; a process that is killed loses them (5m)", Kind: config.Duration{What: "every", Min: time.Second, Max: 24 * time.Hour},
+		Set: config.To(func(o *Output) *time.Duration { return &o.Parquet.Every })},
+	{Key: "max_age", Help: "parquet: older files are deleted (720h)", Kind: config.Duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour},
+		Set: config.To(func(o *Output) *time.Duration { return &o.Parquet.MaxAge })},
+	{Key: "max_bytes", Help: "parquet: maximum size of all files; the oldest are deleted first (4GiB)", Kind: config.Size{What: "max_bytes", Min: 1 << 20, Max: 1 << 50},
+		Set: config.To(func(o *Output) *int64 { return &o.Parquet.MaxBytes })},
+}
+
+func output(more ...config.Field[Output]) config.Kind {
+	defaults := func() Output { return Output{Parquet: DefaultParquet()} }
+	first := lines
+	first.Required = len(more) == 0
+	return config.Object[Output]{What: "an output", Defaults: defaults, Fields: append([]config.Field[Output]{first, cdf}, more...)}
 }
 
 // WithSnapshots is the field for programs whose windows have snapshots.
@@ -163,13 +207,19 @@ func Keep(path string, more ...config.Field[Store]) config.Kind {
 // Outputs is the kind of a list of outputs in a file.
 func Outputs() config.Kind { return config.List[Output]{What: "outputs", Of: output()} }
 
-// CheckOutputs reports two outputs to one file; n is the node of the list.
+// AllOutputs is Outputs of a program that also writes Parquet files.
+func AllOutputs() config.Kind { return config.List[Output]{What: "outputs", Of: output(files...)} }
+
+// CheckOutputs reports outputs without a place, and two with the same one; n is the node of the list.
 func CheckOutputs(p *config.Parser, n *yaml.Node, outputs []Output) {
-	var files []string
+	var places []string
 	for _, o := range outputs {
-		if slices.Contains(files, o.JSON) {
-			p.Errorf(n, "two outputs write to %s", o.JSON)
+		switch {
+		case (o.JSON == "") == (o.Parquet.Dir == ""):
+			p.Errorf(n, "an output has either json or parquet")
+		case slices.Contains(places, o.Path()):
+			p.Errorf(n, "two outputs write to %s", o.Path())
 		}
-		files = append(files, o.JSON)
+		places = append(places, o.Path())
 	}
 }
