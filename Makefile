@@ -127,9 +127,9 @@ bench-live: ## packets a second that arrive at an interface, with nothing, 1, si
 findings-quiet: ## what is found in quiet traffic: 30 virtual days of ten seeds, each finding of which is false (20 minutes of two cores)
 	lab/run findings -show
 
-eval: ## the papers' figures through the real bytecode: tables and plots in docs/eval
+eval: ## the papers' figures through the real bytecode: tables and plots in docs/eval; CHECK=1 runs a drawn tenth of them again and compares
 	@.ci/deps build
-	$(SUDO) lab/run eval/cmd
+	$(SUDO) lab/run eval/cmd $(if $(CHECK),-check)
 
 ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab-live.md; three hours
 	@.ci/deps build

@@ -17,6 +17,7 @@ type Options struct {
 	Dir   string   // of the documents and figures
 	Only  []string // STUDY or STUDY.SECTION; empty: all
 	Quick bool
+	Draft bool // from sources that no commit has, too: the footers then say draft
 	Look
 	// Command is how the run was started, for the documents.
 	Command string
@@ -26,16 +27,23 @@ type Options struct {
 // ErrNoStudy is returned when Options.Only names what is not there.
 var ErrNoStudy = errors.New("no such study or section")
 
+// ErrDraft is returned when pages would not say which commit they are of.
+var ErrDraft = errors.New("the sources are not those of a commit")
+
 // Run runs studies and writes their documents. Sections that are not run stay as the document has them.
 func Run(ctx context.Context, o Options) error {
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return fmt.Errorf("make folder for documents: %w", err)
-	}
 	if err := o.check(); err != nil {
 		return err
 	}
+	from := sourcesNow(ctx)
+	if !from.clean() && !o.Quick && !o.Draft {
+		return fmt.Errorf("%w: %s %v; commit them, or write drafts with -draft", ErrDraft, from, from.changed)
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return fmt.Errorf("make folder for documents: %w", err)
+	}
 	for _, s := range studies {
-		if err := o.study(ctx, s); err != nil {
+		if err := o.study(ctx, s, from); err != nil {
 			return fmt.Errorf("evaluate %s: %w", s.Name, err)
 		}
 	}
@@ -69,7 +77,7 @@ func (o *Options) wants(study, section string) bool {
 
 // study runs the wanted sections and writes the document after each, so that an interrupted run keeps what it has. It is read
 // again before: another run may have written other sections meanwhile.
-func (o *Options) study(ctx context.Context, s *Study) error {
+func (o *Options) study(ctx context.Context, s *Study, from *sources) error {
 	path := filepath.Join(o.Dir, s.Name+".md")
 	for _, section := range s.Sections {
 		if !o.wants(s.Name, section.Name) {
@@ -78,7 +86,7 @@ func (o *Options) study(ctx context.Context, s *Study) error {
 		o.Log("%s.%s ...", s.Name, section.Name)
 		page := NewPage(o.Dir, s.Name, o.Quick, o.Log)
 		page.Look = o.Look
-		text, err := section.run(ctx, page, o.provenance(ctx))
+		text, err := section.run(ctx, page, from.provenance(o.Command))
 		if err != nil {
 			return fmt.Errorf("section %s: %w", section.Name, err)
 		}

@@ -7,13 +7,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// Plain is PRECISION with two ways in a few lines of Go, with the hashes and the seeded coins of a replay: what the program
+// Plain is PRECISION in a few lines of Go, with the hashes and the seeded coins of a replay: what the program
 // must do, packet for packet. It counts packets of keys of two words.
 type Plain struct {
 	Initial uint64
+	Taken   uint64 // entries that were taken: second passes
 	Admit   func(coin func() uint32, next uint64) bool
 	Value   func(next uint64) uint64 // of an entry that was taken; nil: next
-	ways    [2][]plainEntry
+	ways    [][]plainEntry
 	hash    *hashes.Seeded
 	packet  uint32 // seed of the last packet's coin
 }
@@ -23,11 +24,16 @@ type plainEntry struct {
 	count uint64 // without the initial value
 }
 
-// NewPlain makes a table of so many entries, as a replay with that seed has it.
+// NewPlain makes a table of so many entries in two ways, as a replay with that seed has it.
 func NewPlain(entries int, initial, seed uint64, admit func(coin func() uint32, next uint64) bool) *Plain {
-	p := &Plain{Initial: initial, Admit: admit, hash: hashes.New(seed), packet: uint32(seed)*2654435761 | 1}
+	return NewPlainWays(2, entries, initial, seed, admit)
+}
+
+// NewPlainWays makes a table of any number of ways; the program has four at most.
+func NewPlainWays(ways, entries int, initial, seed uint64, admit func(coin func() uint32, next uint64) bool) *Plain {
+	p := &Plain{Initial: initial, Admit: admit, ways: make([][]plainEntry, ways), hash: hashes.New(seed), packet: uint32(seed)*2654435761 | 1}
 	for w := range p.ways {
-		p.ways[w] = make([]plainEntry, entries/2)
+		p.ways[w] = make([]plainEntry, entries/ways)
 	}
 	return p
 }
@@ -74,18 +80,30 @@ func (p *Plain) Add(key heavy.Key) float64 {
 		next = p.Value(next)
 	}
 	*least = plainEntry{key, next - p.Initial}
+	p.Taken++
 	return float64(next)
 }
 
-// find is the key's entry, or the smaller of its two places.
-func (p *Plain) find(key heavy.Key) *plainEntry {
+// hashStep separates the hashes of pairs of ways; ways_rows in bpf/include/ways.h has the first two pairs.
+const hashStep = 0x632be59bd9b4e019
+
+// find is the key's entry, or the smallest of its places, the first of those that are alike.
+func (p *Plain) find(key heavy.Key) (least *plainEntry) {
 	h := p.hash.Key(key[:2]...)
-	n := uint64(len(p.ways[0]))
-	a, b := &p.ways[0][uint64(uint32(h))*n>>32], &p.ways[1][(h>>32)*n>>32]
-	if a.key == key || b.key != key && a.count <= b.count {
-		return a
+	g := h
+	for w, way := range p.ways {
+		if w > 0 && w%2 == 0 {
+			g = hashes.Mix(h + uint64(w/2)*hashStep)
+		}
+		e := &way[uint64(uint32(g>>(w%2*32)))*uint64(len(way))>>32]
+		if e.key == key {
+			return e
+		}
+		if least == nil || e.count < least.count {
+			least = e
+		}
 	}
-	return b
+	return least
 }
 
 // coin is this packet's generator: bpf/include/coin.h.

@@ -89,7 +89,7 @@ func newPlainCoco(ways, entries int, seed uint64) *plainCoco {
 // Add implements Reference.
 func (p *plainCoco) Add(key heavy.Key) (estimate float64) {
 	h := p.hash.Key(key[:2]...)
-	g := hashes.Mix(h + 0x632be59bd9b4e019)
+	g := hashes.Mix(h + hashStep)
 	coin := p.coin()
 	for way, slot := range []uint64{h & math.MaxUint32, h >> 32, g & math.MaxUint32, g >> 32}[:len(p.ways)] {
 		e := &p.ways[way][slot*uint64(len(p.ways[way]))>>32]

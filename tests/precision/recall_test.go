@@ -54,6 +54,36 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestPlainWays: with one, three and four ways, too. The study of more ways is Plain's alone.
+func TestPlainWays(t *testing.T) {
+	testutil.NeedRoot(t)
+	const seed, entries = 5, 240
+	stream := Sizes{Flows: 1500, Packets: 12_000, Offset: 5, Skew: 0.9, Drawn: true, Seed: 8}.New()
+	b, err := NewBench(seed, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for _, ways := range []int{1, 3, 4} {
+		c, err := Precision(map[string]string{"entries": strconv.Itoa(entries), "ways": strconv.Itoa(ways), "initial": "1", "recirculation": "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := b.Run(c, stream, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := NewPlainWays(ways, entries, 1, seed, PlainNineEighths)
+		want := Refer(plain, stream)
+		if !maps.Equal(out.Counts, want.Counts) || len(want.Counts) < entries/2 || out.Recirculated.Granted != plain.Taken {
+			t.Errorf("%d ways: %d of %d entries are the same; %d second passes, want %d", ways, same(out.Counts, want.Counts), len(want.Counts), out.Recirculated.Granted, plain.Taken)
+		}
+		if math.Abs(out.MSE-want.MSE) > 1e-9*want.MSE {
+			t.Errorf("%d ways: error on arrival %.3f, want %.3f", ways, out.MSE, want.MSE)
+		}
+	}
+}
+
 func same(a, b map[heavy.Key]float64) (n int) {
 	for key, v := range a {
 		if b[key] == v {

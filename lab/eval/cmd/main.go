@@ -25,9 +25,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	started := time.Now()
 	flags := flag.NewFlagSet("eval", flag.ExitOnError)
 	only := flags.String("only", "", "studies or sections, separated by commas: "+strings.Join(names(), ", "))
 	quick := flags.Bool("quick", false, "few seeds and packets: shows that it works, and proves nothing")
+	draft := flags.Bool("draft", false, "write pages from sources that no commit has, too; their footers say draft")
+	again := flags.Bool("check", false, "run a tenth of the sections again, drawn, or those of -only, and compare with the pages: exit code 1 if one differs by more than it allows")
+	draw := flags.Uint64("draw", uint64(started.UnixNano()), "seed of the drawn tenth")
 	dir := flags.String("dir", "", "folder to write to (default docs/eval, with -quick out/eval)")
 	var look eval.Look
 	flags.IntVar(&look.Seeds, "seeds", 0, "seeds a cell of a section coverage (default 300)")
@@ -40,8 +44,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	started := time.Now()
-	o := eval.Options{Dir: *dir, Quick: *quick, Look: look, Command: command(args), Log: func(format string, args ...any) {
+	o := eval.Options{Dir: *dir, Quick: *quick, Draft: *draft, Look: look, Command: command(args), Log: func(format string, args ...any) {
 		fmt.Printf("%7s  %s\n", time.Since(started).Round(time.Second), fmt.Sprintf(format, args...))
 	}}
 	if *only != "" {
@@ -52,6 +55,9 @@ func run(ctx context.Context, args []string) error {
 		if *quick {
 			o.Dir = "out/eval"
 		}
+	}
+	if *again {
+		return eval.Check(ctx, o, *draw)
 	}
 	return eval.Run(ctx, o)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,33 @@ func TestDocumentsAreTheStudies(t *testing.T) {
 		if s.Rewritten(string(text)) != string(text) {
 			t.Errorf("%s: a run that measures nothing would change it: what stands outside of its sections belongs into the study", path)
 		}
+	}
+}
+
+// A section that runs in no time comes out again as it was, and what has been changed since is found.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"-quick", "-only", "beaucoup.coupons", "-dir", dir}
+	if err := run(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), append(args, "-check")); err != nil {
+		t.Errorf("a second run: %v", err)
+	}
+	path := filepath.Join(dir, "beaucoup.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "13.7 % |\n", "13.8 % |\n", 1)
+	if changed == string(text) {
+		t.Fatalf("no error of 32 coupons in\n%s", text)
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), append(args, "-check")); !errors.Is(err, eval.ErrDiffers) {
+		t.Errorf("a page that was changed: %v", err)
 	}
 }
 

@@ -55,6 +55,9 @@ func program(name string, make func(entries int) (*precision.Contender, error)) 
 	}}
 }
 
+// initialOfFigures is the initial value of the dissertation's figures.
+const initialOfFigures = 100
+
 // own is PRECISION with the initial value of the dissertation's figures unless another is set, and with the entries rounded down to a
 // multiple of the ways.
 func own(name string, set map[string]string) contender {
@@ -62,7 +65,7 @@ func own(name string, set map[string]string) contender {
 		if set["ways"] == "3" {
 			entries = entries / 3 * 3
 		}
-		with := map[string]string{"entries": fmt.Sprint(entries), "initial": "100"}
+		with := map[string]string{"entries": fmt.Sprint(entries), "initial": fmt.Sprint(initialOfFigures)}
 		for k, v := range set {
 			with[k] = v
 		}
@@ -127,6 +130,16 @@ func hash(h uint64, k heavy.Key) uint64 {
 		h ^= h >> 29
 	}
 	return h
+}
+
+// plain is PRECISION in plain Go, with more ways than the program has.
+func plain(ways int) contender {
+	return contender{fmt.Sprintf("ways = %d, plain Go", ways), func(entries int, stream *precision.Stream, seed *seeded, _ bool) (*precision.Outcome, error) {
+		p := precision.NewPlainWays(ways, entries, initialOfFigures, seed.seed, precision.PlainNineEighths)
+		out := precision.Refer(p, stream)
+		out.Recirculated.Granted = p.Taken
+		return out, nil
+	}}
 }
 
 // unadapted is PRECISION with nothing but limited associativity: "NoAdaptation" of figure 3.6 with exact probabilities.

@@ -125,26 +125,32 @@ func others(ctx context.Context, p *eval.Page) error {
 // variants of one parameter, everything else at its default: both halves of a figure.
 func variants(key string, values ...string) func(context.Context, *eval.Page) error {
 	return func(ctx context.Context, p *eval.Page) error {
-		s := setup{model: caida, sizes: sizes, seeds: eval.Pick(p, 3, 1), arrivals: true}
+		var list []contender
 		for _, v := range values {
 			set := map[string]string{key: v}
 			if key == "initial" && v == "0" {
 				set["recirculation"] = "1"
 			}
-			s.list = append(s.list, own(key+" = "+v, set))
+			list = append(list, own(key+" = "+v, set))
 		}
-		p.Text("%s: %s; three seeds.", s.model.name, s.model.what)
-		results, err := s.measure(ctx, p)
-		if err != nil {
-			return err
-		}
-		if err := s.both(p, key, results, meanRecall, top); err != nil {
-			return err
-		}
-		p.Text("Share of packets that passed twice:")
-		p.Table(s.table(results, func(r result) string { return fmt.Sprintf("%.2f %%", 100*mean(r.share)) }))
-		return nil
+		_, err := varied(ctx, p, key, list)
+		return err
 	}
+}
+
+func varied(ctx context.Context, p *eval.Page, key string, list []contender) ([][]result, error) {
+	s := setup{model: caida, list: list, sizes: sizes, seeds: eval.Pick(p, 3, 1), arrivals: true}
+	p.Text("%s: %s; three seeds.", s.model.name, s.model.what)
+	results, err := s.measure(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.both(p, key, results, meanRecall, top); err != nil {
+		return nil, err
+	}
+	p.Text("Share of packets that passed twice:")
+	p.Table(s.table(results, func(r result) string { return fmt.Sprintf("%.2f %%", 100*mean(r.share)) }))
+	return results, nil
 }
 
 // convergence runs ever longer beginnings of a stream (512 entries, as in the figure).

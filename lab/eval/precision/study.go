@@ -15,7 +15,7 @@ func init() {
 		{Name: "arrival", Title: "Mean square error on arrival against HashPipe", Run: arrival},
 		{Name: "tail", Title: "Mean square error on arrival against HashPipe, heavier tail", Run: tail},
 		{Name: "memory", Title: "Memory for equal recall, against HashPipe", Run: memory},
-		{Name: "ways", Title: "Figure 3.3: associativity", Run: variants("ways", "1", "2", "3", "4")},
+		{Name: "ways", Title: "Figure 3.3: associativity", Run: associativity},
 		{Name: "delay", Title: "Figure 3.4: delay of the second pass", Run: variants("delay", "0", "10", "100")},
 		{Name: "initial", Title: "Figure 3.5, a and b: initial value", Run: variants("initial", "0", "10", "100", "1000")},
 		{Name: "convergence", Title: "Figure 3.5, c: recall over time", Run: convergence},

@@ -1,6 +1,7 @@
 package reorder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -187,7 +188,7 @@ func violinsOf(t *truth) (list []violin) {
 		slices.Sort(v.sizes)
 		list = append(list, v)
 	}
-	slices.SortFunc(list, func(a, b violin) int { return a.rank - b.rank })
+	slices.SortFunc(list, func(a, b violin) int { return cmp.Or(a.rank-b.rank, slices.Compare(a.sizes, b.sizes)) })
 	return list
 }
 
