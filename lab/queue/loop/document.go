@@ -96,9 +96,9 @@ func (t trials) of(k knob, pairs []int, quantity func(result) float64) float64 {
 }
 
 func goodput(r result) float64  { return r.Goodput / 1e6 }
-func waited(r result) float64   { return quantile(r.Times, 0.5) }
+func waited(r result) float64   { return quantile(r.times(0, math.MaxInt), 0.5) }
 func inQueue(r result) float64  { return mean(r.Queue) / 1e3 }
-func slowest(r result) float64  { return quantile(r.Times, 0.99) }
+func slowest(r result) float64  { return quantile(r.times(0, math.MaxInt), 0.99) }
 func markings(r result) float64 { return float64(r.Marked) }
 
 func (t trials) curve(whom string, pairs []int) (c curve) {

@@ -22,7 +22,7 @@ func made(pairs int, factor float64) trials {
 				if whom == "culprits" {
 					goodput += 3 // the sweeps need not meet in any point
 				}
-				t[k][pair] = result{Goodput: 1e6 * goodput, Times: []float64{by * (goodput - 40)}}
+				t[k][pair] = result{Goodput: 1e6 * goodput, Web: []flow{{Size: 1, Time: by * (goodput - 40)}}}
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestCurve(t *testing.T) {
 	// A threshold with less goodput than a lower one is put together with it.
 	tr := trials{}
 	for n, p := range []figure.Point{{X: 50, Y: 10}, {X: 60, Y: 20}, {X: 58, Y: 22}, {X: 70, Y: 30}} {
-		tr[knob{"everyone", time.Duration(n)}] = map[int]result{0: {Goodput: 1e6 * p.X, Times: []float64{p.Y}}}
+		tr[knob{"everyone", time.Duration(n)}] = map[int]result{0: {Goodput: 1e6 * p.X, Web: []flow{{Size: 1, Time: p.Y}}}}
 	}
 	got := tr.curve("everyone", []int{0})
 	if len(got) != 3 || got[1] != (figure.Point{X: 59, Y: 21}) {

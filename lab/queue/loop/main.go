@@ -18,6 +18,12 @@ var (
 	congestions  = flag.String("congestion", everything, "congestion controls")
 	hold         = flag.Duration("hold", 2*time.Millisecond, "conquest.hold")
 	alpha        = flag.String("alpha", "1/4", "conquest.alpha")
+	interval     = flag.Duration("interval", 4125*time.Microsecond, "conquest.interval")
+	snapshots    = flag.Int("snapshots", 8, "conquest.snapshots")
+	chance       = flag.String("chance", "threshold", "conquest.chance")
+	weight       = flag.Int("weight", 0, "conquest.weight, bytes")
+	without      = flag.Bool("without", false, "")
+	first        = flag.Int("first", 0, "pair to begin with")
 	taus         = flag.String("tau", "500us,1ms,2ms,4ms,8ms", "thresholds of the sweep for culprits")
 	everyoneTaus = flag.String("tau-everyone", "2ms,3ms,4ms,6ms,8ms", "... for everyone")
 	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are stored here, one a line: what is there is not measured again")
@@ -72,7 +78,7 @@ func sweep(kept *kept, congestion string) error {
 		defer end()
 		name = dctcp.Name
 	}
-	for pair := range *pairs {
+	for pair := *first; pair < *first+*pairs; pair++ {
 		for _, s := range settings(name, pair) {
 			if kept.has(s) {
 				continue
@@ -81,8 +87,7 @@ func sweep(kept *kept, congestion string) error {
 			if err != nil {
 				return err
 			}
-			log.Printf("%s %s %v %s, pair %d: bulk %.1f Mb/s, %d web flows, median %.2f ms, 99 %% %.1f, missing %d, marked %d, queue %.1f kB", s.Congestion, s.Whom, s.Tau, s.Alpha, s.Pair,
-				r.Goodput/1e6, len(r.Times), quantile(r.Times, 0.5), quantile(r.Times, 0.99), r.Missing, r.Marked, mean(r.Queue)/1e3)
+			log.Printf("%s %s %v %s, pair %d: %s", s.Congestion, s.Whom, s.Tau, s.Alpha, s.Pair, r)
 			if err := kept.add(s, r); err != nil {
 				return err
 			}
@@ -96,13 +101,13 @@ func settings(congestion string, pair int) (list []setting) {
 	culprits, everyone := thresholds(*taus), thresholds(*everyoneTaus)
 	for n := range max(len(culprits), len(everyone)) {
 		if n < len(culprits) {
-			list = append(list, setting{congestion, "culprits", culprits[n], *alpha, *hold, pair})
+			list = append(list, setting{congestion, "culprits", culprits[n], *alpha, *hold, *interval, *snapshots, *weight, *chance, pair})
 		}
-		if n < len(everyone) {
-			list = append(list, setting{congestion, "everyone", everyone[n], *alpha, *hold, pair})
+		if n < len(everyone) && everyone[n] > 0 {
+			list = append(list, setting{congestion, "everyone", everyone[n], *alpha, *hold, *interval, *snapshots, *weight, *chance, pair})
 		}
 	}
-	if pair%4 == 0 {
+	if pair%4 == 0 && !*without {
 		list = append(list, setting{Congestion: congestion, Pair: pair})
 	}
 	return list
