@@ -8,24 +8,26 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
 )
 
 var (
 	binary       = flag.String("xdpmon", "bin/xdpmon", "the binary")
-	pairs        = flag.Int("pairs", 20, "pairs of each setting")
+	pairs        = flag.Int("pairs", 80, "pairs of each setting")
+	first        = flag.Int("first", 0, "number of the first pair")
 	seconds      = flag.Duration("seconds", 4*time.Second, "that are measured of a run; those before are not counted")
 	congestions  = flag.String("congestion", everything, "congestion controls")
+	beside       = flag.Int("beside", 2, "congestion controls that are measured at a time")
 	hold         = flag.Duration("hold", 2*time.Millisecond, "conquest.hold")
+	interval     = flag.Duration("interval", 524*time.Microsecond, "conquest.interval, of 16 snapshots")
+	weight       = flag.Int("weight", 1500, "conquest.weight of culprits, bytes; 0: conquest.alpha decides")
+	chance       = flag.String("chance", "linear", "conquest.chance of culprits")
 	alpha        = flag.String("alpha", "1/4", "conquest.alpha")
-	interval     = flag.Duration("interval", 4125*time.Microsecond, "conquest.interval")
-	snapshots    = flag.Int("snapshots", 8, "conquest.snapshots")
-	chance       = flag.String("chance", "threshold", "conquest.chance")
-	weight       = flag.Int("weight", 0, "conquest.weight, bytes")
-	without      = flag.Bool("without", false, "")
-	first        = flag.Int("first", 0, "pair to begin with")
-	taus         = flag.String("tau", "500us,1ms,2ms,4ms,8ms", "thresholds of the sweep for culprits")
-	everyoneTaus = flag.String("tau-everyone", "2ms,3ms,4ms,6ms,8ms", "... for everyone")
+	taus         = flag.String("tau", "1ms,2ms", "thresholds of the sweep for culprits; empty: none")
+	everyoneTaus = flag.String("tau-everyone", "3ms,4ms,6ms", "... for everyone")
+	without      = flag.Bool("none", true, "in one pair of four, measure with nothing marked, too")
 	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are stored here, one a line: what is there is not measured again")
 	out          = flag.String("out", "", "write the document here, and figures beside it")
 )
@@ -55,10 +57,13 @@ func all() error {
 		return err
 	}
 	defer kept.Close()
+	var group errgroup.Group
+	group.SetLimit(*beside)
 	for _, congestion := range strings.Split(*congestions, ",") {
-		if err := sweep(kept, congestion); err != nil {
-			return err
-		}
+		group.Go(func() error { return sweep(kept, congestion) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	return document(kept.results)
 }
@@ -87,7 +92,7 @@ func sweep(kept *kept, congestion string) error {
 			if err != nil {
 				return err
 			}
-			log.Printf("%s %s %v %s, pair %d: %s", s.Congestion, s.Whom, s.Tau, s.Alpha, s.Pair, r)
+			log.Printf("%s, pair %d: %s", s, s.Pair, r)
 			if err := kept.add(s, r); err != nil {
 				return err
 			}
@@ -98,23 +103,28 @@ func sweep(kept *kept, congestion string) error {
 
 // settings of a pair: each policy has a sweep of its own, so that the goodputs of both overlap.
 func settings(congestion string, pair int) (list []setting) {
+	common := setting{Congestion: congestion, Alpha: *alpha, Hold: *hold, Interval: *interval, Chance: "threshold", Pair: pair}
 	culprits, everyone := thresholds(*taus), thresholds(*everyoneTaus)
 	for n := range max(len(culprits), len(everyone)) {
 		if n < len(culprits) {
-			list = append(list, setting{congestion, "culprits", culprits[n], *alpha, *hold, *interval, *snapshots, *weight, *chance, pair})
+			s := common
+			s.Whom, s.Tau, s.Weight, s.Chance = "culprits", culprits[n], *weight, *chance
+			list = append(list, s)
 		}
-		if n < len(everyone) && everyone[n] > 0 {
-			list = append(list, setting{congestion, "everyone", everyone[n], *alpha, *hold, *interval, *snapshots, *weight, *chance, pair})
+		if n < len(everyone) {
+			s := common
+			s.Whom, s.Tau = "everyone", everyone[n]
+			list = append(list, s)
 		}
 	}
-	if pair%4 == 0 && !*without {
+	if pair%4 == 0 && *without {
 		list = append(list, setting{Congestion: congestion, Pair: pair})
 	}
 	return list
 }
 
 func thresholds(text string) (list []time.Duration) {
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
 		tau, err := time.ParseDuration(one)
 		if err != nil {
 			log.Fatal(err)

@@ -28,14 +28,23 @@ type setting struct {
 	Congestion string
 	Whom       string        // culprits, everyone; "": nothing is marked
 	Tau        time.Duration // the threshold: the delay from which packets are marked
-	Alpha      string        // culprits: share of the queue from which a flow is one
+	Weight     int           // culprits: bytes in the queue from which a flow is one; 0: Alpha decides
+	Alpha      string        // ... or the share of it
+	Chance     string
 	Hold       time.Duration
-	Interval   time.Duration // of snapshots, and how many there are
-	Snapshots  int
-	Weight     int    // conquest.weight, bytes; 0: Alpha decides
-	Chance     string // conquest.chance
-	Pair       int    // seed of the web flows: the same for all settings of a pair
+	Interval   time.Duration // of snapshots
+	Pair       int           // seed of the web flows: the same for all settings of a pair
 }
+
+func (s setting) String() string {
+	if s.Whom == "" {
+		return s.Congestion + ", nothing marked"
+	}
+	return fmt.Sprintf("%s, %s from %v, weight %d, alpha %s, %s, hold %v, snapshots of %v", s.Congestion, s.Whom, s.Tau, s.Weight, s.Alpha, s.Chance, s.Hold, s.Interval)
+}
+
+// snapshots that reach back further than a queue is long which is kept short, since a wait inside of a few of them is no evidence.
+const snapshots = 16
 
 // result is what was measured.
 type result struct {
@@ -289,8 +298,8 @@ func (s *scene) startBulk(ctx context.Context) (*heavy, error) {
 // act attaches xdpmon until stop is called, which returns how many packets it has marked.
 func (s setting) act(at *netns.Host) (stop func() (uint64, error), err error) {
 	cmd := exec.Command(*binary, "attach", at.Interface, "--algo", "conquest", "--output", "json", "--window", "10m",
-		"--set", "conquest.source=qdisc", "--set", "conquest.action=ecn", "--set", "conquest.whom="+s.Whom, "--set", "conquest.longest=33ms",
-		"--set", "conquest.interval="+s.Interval.String(), "--set", "conquest.tau="+s.Tau.String(), "--set", "conquest.hold="+s.Hold.String(), "--set", "conquest.alpha="+s.Alpha, "--set", fmt.Sprint("conquest.weight=", s.Weight), "--set", "conquest.chance="+s.Chance, "--set", fmt.Sprint("conquest.snapshots=", s.Snapshots))
+		"--set", "conquest.source=qdisc", "--set", "conquest.action=ecn", "--set", "conquest.whom="+s.Whom,
+		"--set", "conquest.interval="+s.Interval.String(), "--set", "conquest.tau="+s.Tau.String(), "--set", "conquest.hold="+s.Hold.String(), "--set", "conquest.alpha="+s.Alpha, "--set", fmt.Sprint("conquest.weight=", s.Weight), "--set", "conquest.chance="+s.Chance, "--set", fmt.Sprint("conquest.snapshots=", snapshots))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var printed strings.Builder
 	cmd.Stderr = &printed
