@@ -531,7 +531,9 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	else
 		condemned = conquest_action && asks && d.culprit && (paper() || certain(&a, &s, d.size, fine));
 	if (condemned)
-		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, conquest_weight ? conquest_weight : a.limit, a.sum[SUM_ALL]);
+		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 :
+		       conquest_weight     ? culprit_chance(s.wide ? fine : d.size, conquest_weight, a.sum[SUM_ALL]) :
+					     culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);
 	if (condemned)
 		culprit_condemn(phv, p->delay, chance);

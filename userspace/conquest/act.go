@@ -98,6 +98,18 @@ func (c *config) starves() string {
 	return ""
 }
 
+// fine is how many times tau a snapshot lasts at most before nearly all waits of tau lie inside of one.
+const fine = 4
+
+// blind is a warning where packets that waited tau bear out next to nothing: then flows that have most of the queue for a moment are acted upon, and those that fill it are not.
+func (c *config) blind() string {
+	if c.action == actions["report"] || c.everyone || c.interval() <= fine*c.tau {
+		return ""
+	}
+	return fmt.Sprintf("conquest.tau=%v: a wait inside of one snapshot (%v) is no evidence, so that only flows with most of the queue are acted upon; conquest.interval=%v conquest.snapshots=16 are fine enough",
+		time.Duration(c.tau), time.Duration(c.interval()), time.Duration(c.tau/2))
+}
+
 // parseTo reads a mark, or a class as tc writes it.
 func parseTo(action, text string) (uint32, error) {
 	if action == "mark" {

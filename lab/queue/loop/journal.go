@@ -54,10 +54,28 @@ func openJournal(path string) (*kept, error) {
 	return k, err
 }
 
+// longestStall of the machine, ms, in a run that counts.
+const longestStall = 50
+
+func (e entry) stalled() bool { return e.Result.Stall > longestStall }
+
+// has a result that was not spoiled.
 func (k *kept) has(s setting) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.ContainsFunc(k.results, func(e entry) bool { return e.Setting == s })
+	return slices.ContainsFunc(k.results, func(e entry) bool { return e.Setting == s && !e.stalled() })
+}
+
+// spoiled is how many results of the setting were.
+func (k *kept) spoiled(s setting) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range k.results {
+		if e.Setting == s && e.stalled() {
+			n++
+		}
+	}
+	return n
 }
 
 func (k *kept) add(s setting, r result) error {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
 	"strings"
 	"time"
@@ -85,20 +86,37 @@ func sweep(kept *kept, congestion string) error {
 	}
 	for pair := *first; pair < *first+*pairs; pair++ {
 		for _, s := range settings(name, pair) {
-			if kept.has(s) {
-				continue
-			}
-			r, err := s.measure(*seconds)
-			if err != nil {
-				return err
-			}
-			log.Printf("%s, pair %d: %s", s, s.Pair, r)
-			if err := kept.add(s, r); err != nil {
+			if err := fill(kept, s); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// attempts at a setting: a machine that stood still spoils what was measured, and a busy one may not attach in time.
+const attempts = 3
+
+// fill measures a setting unless the journal has it.
+func fill(kept *kept, s setting) error {
+	for attempt := kept.spoiled(s); attempt < attempts; attempt++ {
+		if kept.has(s) {
+			return nil
+		}
+		r, err := s.measure(*seconds)
+		if err != nil {
+			log.Printf("%s, pair %d: again after %v", s, s.Pair, err)
+			continue
+		}
+		log.Printf("%s, pair %d: %s", s, s.Pair, r)
+		if err := kept.add(s, r); err != nil {
+			return err
+		}
+	}
+	if kept.spoiled(s) > 0 || kept.has(s) {
+		return nil
+	}
+	return fmt.Errorf("%s, pair %d: not measured in %d attempts", s, s.Pair, attempts)
 }
 
 // settings of a pair: each policy has a sweep of its own, so that the goodputs of both overlap.
