@@ -30,6 +30,7 @@ var (
 	everyoneTaus = flag.String("tau-everyone", "3ms,4ms,6ms", "... for everyone")
 	without      = flag.Bool("none", true, "in one pair of four, measure with nothing marked, too")
 	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are stored here, one a line: what is there is not measured again")
+	render       = flag.Bool("render", false, "measure nothing: write the document from what the journal has")
 	out          = flag.String("out", "", "write the document here, and figures beside it")
 )
 
@@ -58,6 +59,9 @@ func all() error {
 		return err
 	}
 	defer kept.Close()
+	if *render {
+		return document(kept.results)
+	}
 	var group errgroup.Group
 	group.SetLimit(*beside)
 	for _, congestion := range strings.Split(*congestions, ",") {
