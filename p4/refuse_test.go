@@ -25,6 +25,7 @@ var hostOnly = map[string]string{
 	"conquest.hold":      "the same",
 	"conquest.drop_from": "the same",
 	"conquest.gap":       "the same",
+	"conquest.weight":    "the same",
 	"carpe.groups":       "entries of a host's map: the switch's table has as many as are allowed, at least",
 	"fridge.correction":  "auto is chosen by a host's load: a switch has the table",
 	"hhh.bits6":          "of IPv6, which is refused",

@@ -34,6 +34,8 @@ const volatile __u64 conquest_hold = 10000000;   /* ns that a culprit stays one 
 const volatile __u64 conquest_drop_from = 2000000; /* action drop: delay, ns, after which marks have not helped */
 const volatile __u32 conquest_to = 0;            /* mark, class: where to */
 
+const volatile __u32 conquest_weight = 0;        /* in units of the snapshots: who has so much in the queue is acted upon, whatever share that is; 0: who has alpha of it */
+
 const volatile __u32 conquest_gap = 512; /* ticks, a power of two */
 
 #define CULPRIT_TICK 14  /* 2^14 ns */

@@ -299,6 +299,22 @@ static __always_inline int certain(const struct answer *a, const struct span *s,
 	return mine > (mine + others + extra) * conquest_alpha >> 20;
 }
 
+/* Section 5.4.2: w_f >= w_T. Has the flow conquest_weight in the queue for certain? What left in windows that lie in the wait wholly is its own, so that the answer holds however much longer
+ * the packet waited than there are windows: a lower bound of a weight needs no total. */
+static __always_inline int weighty(const struct answer *a, const struct span *s, __u64 size, __u64 fine)
+{
+	__u64 near = a->sum[SUM_ALL] * conquest_collide >> 20, mine = size, old;
+
+	if (s->wide) {
+		mine = fine;
+	} else if (!s->beyond && !paper()) {
+		old = conquest_rows < 2 ? a->oldest[0] : smaller(a->oldest[0], a->oldest[1]);
+		old = old * s->edge >> 16;
+		mine = s->reach && size > old ? size - old : 0;
+	}
+	return mine >= near + conquest_weight;
+}
+
 /* What is known of a packet by the time that something is reported. */
 struct finding {
 	const struct phv *phv;
@@ -510,9 +526,14 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 			follow(&d);
 	}
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been reported */
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, d.size, fine)));
+	if (conquest_everyone || conquest_weight)
+		condemned = conquest_action && p->delay >= conquest_tau && (conquest_everyone || weighty(&a, &s, d.size, fine));
+	else
+		condemned = conquest_action && asks && d.culprit && (paper() || certain(&a, &s, d.size, fine));
 	if (condemned)
-		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
+		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 :
+		       conquest_weight     ? culprit_chance(s.wide ? fine : d.size, conquest_weight, a.sum[SUM_ALL]) :
+					     culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);
 	if (condemned)
 		culprit_condemn(phv, p->delay, chance);

@@ -336,6 +336,7 @@ const (
 	ConquestVarConquestTo              = "conquest_to"
 	ConquestVarConquestToldEntries     = "conquest_told_entries"
 	ConquestVarConquestUntilEntries    = "conquest_until_entries"
+	ConquestVarConquestWeight          = "conquest_weight"
 	ConquestVarConquestWidest          = "conquest_widest"
 	ConquestVarHashCrc                 = "hash_crc"
 	ConquestVarHashKeys                = "hash_keys"
@@ -505,6 +506,7 @@ type ConquestVariableSpecs struct {
 	ConquestTo              *ebpf.VariableSpec `ebpf:"conquest_to"`
 	ConquestToldEntries     *ebpf.VariableSpec `ebpf:"conquest_told_entries"`
 	ConquestUntilEntries    *ebpf.VariableSpec `ebpf:"conquest_until_entries"`
+	ConquestWeight          *ebpf.VariableSpec `ebpf:"conquest_weight"`
 	ConquestWidest          *ebpf.VariableSpec `ebpf:"conquest_widest"`
 	HashCrc                 *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys                *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -684,6 +686,7 @@ type ConquestVariables struct {
 	ConquestTo              *ebpf.Variable `ebpf:"conquest_to"`
 	ConquestToldEntries     *ebpf.Variable `ebpf:"conquest_told_entries"`
 	ConquestUntilEntries    *ebpf.Variable `ebpf:"conquest_until_entries"`
+	ConquestWeight          *ebpf.Variable `ebpf:"conquest_weight"`
 	ConquestWidest          *ebpf.Variable `ebpf:"conquest_widest"`
 	HashCrc                 *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys                *ebpf.Variable `ebpf:"hash_keys"`

@@ -71,6 +71,7 @@ var (
 	ConquestSource        = Name{"conquest_source"}
 	ConquestTau           = Name{"conquest_tau"}
 	ConquestTo            = Name{"conquest_to"}
+	ConquestWeight        = Name{"conquest_weight"}
 	ConquestWidest        = Name{"conquest_widest"}
 	DropsSocket           = Name{"drops_socket"}
 	EntryCarry            = Name{"entry_carry"}

@@ -180,6 +180,47 @@ func TestActs(t *testing.T) {
 	}
 }
 
+// A weight is of a flow in the queue, whatever its share: what leaves in 4 ms, which is as far as 16 snapshots reach back here, is a weight of 10 kB at most however long packets wait, and one
+// above it is of nobody.
+func TestActsByWeight(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	narrow(t)
+	flood(t)
+	for _, c := range []struct {
+		set  map[string]string
+		acts bool
+	}{
+		{map[string]string{"weight": "4kB"}, true},
+		{map[string]string{"snapshots": "16", "interval": "262us", "weight": "5kB"}, true},
+		{map[string]string{"snapshots": "16", "interval": "262us", "weight": "50kB"}, false},
+	} {
+		c.set["action"], c.set["to"] = "mark", "77"
+		inst, a, err := acting(c.set)
+		lab.NoError(t, err)
+		left, marked := 0, 0
+		eventually(t, fmt.Sprint(c.set), func() bool {
+			for _, d := range drain(t, inst) {
+				if d.Mark == 77 && d.Sport != heavyPort {
+					t.Errorf("%v: marked: a packet from port %d", c.set, d.Sport)
+				}
+				left++
+				if d.Mark == 77 {
+					marked++
+				}
+			}
+			return left >= 1000
+		})
+		if c.acts && marked < left/4 || !c.acts && marked > 0 {
+			t.Errorf("%v: %d packets of %d are marked", c.set, marked, left)
+		}
+		lab.NoError(t, a.Close())
+		lab.NoError(t, inst.Close())
+	}
+}
+
 // peerCounter is a counter of IP in the far end's namespace.
 func peerCounter(t *testing.T, name string) int {
 	t.Helper()

@@ -39,6 +39,7 @@ type acting struct {
 	everyone bool
 	hold     int64
 	dropFrom int64
+	weight   uint32 // in units of the snapshots; 0: alpha decides
 	gap      uint32 // ticks of 2^gapTick ns, a power of two
 	to       uint32
 }
@@ -51,6 +52,7 @@ var actionParams = []algo.Param{
 		"nothing; an ECN mark on those that understand it; a mark, then a drop where the queue grows to conquest.drop_from (no mark on those that do not understand it), one a conquest.gap; another skb->mark, or class of the queue (conquest.to)"},
 	{Key: "whom", Type: algo.Enum, Default: "culprits", Choices: []string{"culprits", "everyone"}, Help: "whose packets: culprits', or everyone's while the queue is congested (what other queues do, to compare with)"},
 	{Key: "chance", Type: algo.Enum, Default: "threshold", Choices: []string{"threshold", "linear", "quadratic", "steps"}, Help: "how many of a culprit's packets: all, or by how much more than conquest.alpha of the queue it has"},
+	{Key: "weight", Type: algo.Size, Default: "0", Max: "1GB", Help: "whom=culprits: a flow is acted upon from so much of it in the queue on, whatever its share (section 5.4.2: w_T; bytes or packets, as conquest.count); 0: from conquest.alpha of the queue on"},
 	{Key: "hold", Type: algo.Duration, Default: "10ms", Min: "100us", Max: "1s", Help: "how long a culprit stays one after it was last seen to be"},
 	{Key: "drop_from", Type: algo.String, Default: auto, Help: "action=drop: delay from which culprits lose packets, whether they understand ECN or not; auto: three times conquest.tau"},
 	{Key: "gap", Type: algo.Duration, Default: "10ms", Min: "100us", Max: "1s", Help: "action=drop: of a flow one packet at most is dropped in this time (rounded up to a power of two of 16.4 us), and the next one only if a packet that was handed over after it has waited " +
@@ -59,7 +61,7 @@ var actionParams = []algo.Param{
 }
 
 func (c *config) readAction(v algo.Values) (err error) {
-	c.acting = acting{action: actions[v.Text("action")], chance: chances[v.Text("chance")], everyone: v.Text("whom") == "everyone", hold: int64(v.Duration("hold"))}
+	c.acting = acting{action: actions[v.Text("action")], chance: chances[v.Text("chance")], everyone: v.Text("whom") == "everyone", hold: int64(v.Duration("hold")), weight: uint32(v.Bytes("weight"))}
 	if c.action != actions["report"] && c.source != sourceCarried {
 		return v.Error("action", "only a host's own queue can be acted on: conquest.source=qdisc")
 	}
@@ -96,6 +98,18 @@ func (c *config) starves() string {
 	return ""
 }
 
+// fine is how many times tau a snapshot lasts at most before nearly all waits of tau lie inside of one.
+const fine = 4
+
+// blind is a warning where packets that waited tau bear out next to nothing: then flows that have most of the queue for a moment are acted upon, and those that fill it are not.
+func (c *config) blind() string {
+	if c.action == actions["report"] || c.everyone || c.interval() <= fine*c.tau {
+		return ""
+	}
+	return fmt.Sprintf("conquest.tau=%v: a wait inside of one snapshot (%v) is no evidence, so that only flows with most of the queue are acted upon; conquest.interval=%v conquest.snapshots=16 are fine enough",
+		time.Duration(c.tau), time.Duration(c.interval()), time.Duration(c.tau/2))
+}
+
 // parseTo reads a mark, or a class as tc writes it.
 func parseTo(action, text string) (uint32, error) {
 	if action == "mark" {
@@ -122,6 +136,7 @@ func (a acting) constants() map[constant.Name]any {
 		constant.ConquestEveryone: a.everyone,
 		constant.ConquestHold:     uint64(a.hold),
 		constant.ConquestDropFrom: uint64(a.dropFrom),
+		constant.ConquestWeight:   a.weight,
 		constant.ConquestGap:      a.gap,
 		constant.ConquestTo:       a.to,
 	}

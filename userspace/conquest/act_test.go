@@ -17,6 +17,7 @@ func TestActionsAreProven(t *testing.T) {
 		{"action": "ecn"}, {"action": "drop", "chance": "quadratic"}, {"action": "drop", "chance": "steps"}, {"action": "mark", "to": "7", "chance": "linear"},
 		{"action": "class", "to": "1:20"}, {"action": "ecn", "whom": "everyone"}, {"action": "ecn", "snapshots": "8"},
 		{"action": "report", "snapshots": "8", "ramp": "1000"}, {"action": "drop", "snapshots": "16", "ramp": "1000"},
+		{"action": "ecn", "weight": "1500", "chance": "linear", "snapshots": "16", "interval": "524us"}, {"action": "drop", "weight": "1GB"},
 	} {
 		set["source"] = "qdisc"
 		c, err := newConfig(values(t, set), algo.Setup{})
@@ -60,6 +61,43 @@ func TestActionsAreRead(t *testing.T) {
 		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": "drop", "tau": "5ms", "drop_from": text, "hold": "2ms", "whom": "everyone", "chance": "steps"}), algo.Setup{})
 		if (err == nil) != (want != 0) || err == nil && (got.dropFrom != want || got.hold != 2_000_000 || !got.everyone || got.chance != chances["steps"]) {
 			t.Errorf("drop_from=%s: %+v, %v", text, got, err)
+		}
+	}
+}
+
+// A weight reaches the program, to its edges.
+func TestWeights(t *testing.T) {
+	for text, want := range map[string]uint32{"0": 0, "1": 1, "1500": 1500, "15kB": 15_000, "1GB": 1_000_000_000} {
+		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": "ecn", "weight": text}), algo.Setup{})
+		if err != nil || got.constants()[constant.ConquestWeight] != want {
+			t.Errorf("weight=%s: %+v, %v, want %d", text, got, err, want)
+		}
+	}
+	if _, err := algo.NewValues(Name, params, map[string]string{"weight": "1000000001B"}); err == nil {
+		t.Error("more than 1GB is allowed")
+	}
+}
+
+// Snapshots that are longer than what is waited are warned of where something is done to culprits, with what mends it.
+func TestWarnsOfLongSnapshots(t *testing.T) {
+	for _, c := range []struct {
+		set  map[string]string
+		want string
+	}{
+		{map[string]string{"action": "ecn"}, ""},
+		{map[string]string{"action": "ecn", "tau": "524288ns"}, ""},
+		{map[string]string{"action": "ecn", "tau": "524287ns"}, "conquest.interval=262.143µs conquest.snapshots=16"},
+		{map[string]string{"action": "drop", "longest": "33ms", "snapshots": "8", "tau": "1ms", "weight": "1500"}, "one snapshot (4.194304ms) is no evidence"},
+		{map[string]string{"action": "ecn", "tau": "100us", "whom": "everyone"}, ""},
+		{map[string]string{"tau": "100us"}, ""},
+	} {
+		c.set["source"] = "qdisc"
+		got, err := newConfig(values(t, c.set), algo.Setup{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.blind(); (text != "") != (c.want != "") || !strings.Contains(text, c.want) {
+			t.Errorf("%v: %q", c.set, text)
 		}
 	}
 }

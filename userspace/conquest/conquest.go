@@ -72,7 +72,10 @@ paper's two roundings, which compare with the length of the queue (conquest.rate
 
 conquest.action does something about the next packets of culprits, and only theirs (source=qdisc): ecn, drop, mark or class. Nothing is
 done by default; what is done to a flow ends conquest.hold after it was last found to fill the queue, and at once with the process. Of
-conquest.chance, threshold acts on all of a culprit's packets, linear and quadratic the more the larger its share is, steps like a switch.
+conquest.chance, threshold acts on all of a culprit's packets, linear and quadratic the more the larger its share is, steps like a switch. With
+conquest.weight culprits are flows with so much in the queue, whatever their share: conquest.tau=1ms conquest.interval=500us
+conquest.snapshots=16 conquest.weight=1500B conquest.chance=linear keeps a queue of 100 Mbit/s near conquest.tau. Snapshots are to be
+shorter than conquest.tau: a wait inside of one is no evidence.
 
 Planning: --rate is packets a second, --max-delay the longest delay of the queue, --memory what snapshots may take.`
 

@@ -58,8 +58,10 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if text := i.chosenText(); text != "" {
 		i.env.Notify("%s", text)
 	}
-	if text := i.starves(); text != "" {
-		i.env.Notify("%s", text)
+	for _, text := range []string{i.starves(), i.blind()} {
+		if text != "" {
+			i.env.Notify("%s", text)
+		}
 	}
 	if i.counts, err = set.Array("conquest_counts"); err != nil {
 		return err

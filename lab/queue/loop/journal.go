@@ -6,18 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 )
 
 // entry is a line of the journal.
 type entry struct {
 	Setting setting
 	Result  result
+	Program string // xdpmon's version
+	At      time.Time
 }
 
 // kept are the results so far.
 type kept struct {
+	mu      sync.Mutex
+	program string
 	file    *os.File
 	results []entry
 }
@@ -30,7 +38,11 @@ func openJournal(path string) (*kept, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	k := &kept{}
+	version, err := exec.Command(*binary, "version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s version: %w", *binary, err)
+	}
+	k := &kept{program: strings.TrimSpace(string(version))}
 	for line := range bytes.Lines(text) {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -42,16 +54,39 @@ func openJournal(path string) (*kept, error) {
 	return k, err
 }
 
+// longestStall of the machine, ms, in a run that counts.
+const longestStall = 50
+
+func (e entry) stalled() bool { return e.Result.Stall > longestStall }
+
+// has a result that was not spoiled.
 func (k *kept) has(s setting) bool {
-	return slices.ContainsFunc(k.results, func(e entry) bool { return e.Setting == s })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.results, func(e entry) bool { return e.Setting == s && !e.stalled() })
+}
+
+// spoiled is how many results of the setting were.
+func (k *kept) spoiled(s setting) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range k.results {
+		if e.Setting == s && e.stalled() {
+			n++
+		}
+	}
+	return n
 }
 
 func (k *kept) add(s setting, r result) error {
-	line, err := json.Marshal(entry{s, r})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := entry{s, r, k.program, time.Now().UTC()}
+	line, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	k.results = append(k.results, entry{s, r})
+	k.results = append(k.results, e)
 	_, err = k.file.Write(append(line, '\n'))
 	return err
 }

@@ -4,23 +4,33 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
 )
 
 var (
 	binary       = flag.String("xdpmon", "bin/xdpmon", "the binary")
-	pairs        = flag.Int("pairs", 20, "pairs of each setting")
+	pairs        = flag.Int("pairs", 80, "pairs of each setting")
+	first        = flag.Int("first", 0, "number of the first pair")
 	seconds      = flag.Duration("seconds", 4*time.Second, "that are measured of a run; those before are not counted")
 	congestions  = flag.String("congestion", everything, "congestion controls")
+	beside       = flag.Int("beside", 2, "congestion controls that are measured at a time")
 	hold         = flag.Duration("hold", 2*time.Millisecond, "conquest.hold")
+	interval     = flag.Duration("interval", 524*time.Microsecond, "conquest.interval, of 16 snapshots")
+	weight       = flag.Int("weight", 1500, "conquest.weight of culprits, bytes; 0: conquest.alpha decides")
+	chance       = flag.String("chance", "linear", "conquest.chance of culprits")
 	alpha        = flag.String("alpha", "1/4", "conquest.alpha")
-	taus         = flag.String("tau", "500us,1ms,2ms,4ms,8ms", "thresholds of the sweep for culprits")
-	everyoneTaus = flag.String("tau-everyone", "2ms,3ms,4ms,6ms,8ms", "... for everyone")
+	taus         = flag.String("tau", "1ms,2ms", "thresholds of the sweep for culprits; empty: none")
+	everyoneTaus = flag.String("tau-everyone", "3ms,4ms,6ms", "... for everyone")
+	without      = flag.Bool("none", true, "in one pair of four, measure with nothing marked, too")
 	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are stored here, one a line: what is there is not measured again")
+	render       = flag.Bool("render", false, "measure nothing: write the document from what the journal has")
 	out          = flag.String("out", "", "write the document here, and figures beside it")
 )
 
@@ -49,10 +59,16 @@ func all() error {
 		return err
 	}
 	defer kept.Close()
+	if *render {
+		return document(kept.results)
+	}
+	var group errgroup.Group
+	group.SetLimit(*beside)
 	for _, congestion := range strings.Split(*congestions, ",") {
-		if err := sweep(kept, congestion); err != nil {
-			return err
-		}
+		group.Go(func() error { return sweep(kept, congestion) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	return document(kept.results)
 }
@@ -72,18 +88,9 @@ func sweep(kept *kept, congestion string) error {
 		defer end()
 		name = dctcp.Name
 	}
-	for pair := range *pairs {
+	for pair := *first; pair < *first+*pairs; pair++ {
 		for _, s := range settings(name, pair) {
-			if kept.has(s) {
-				continue
-			}
-			r, err := s.measure(*seconds)
-			if err != nil {
-				return err
-			}
-			log.Printf("%s %s %v %s, pair %d: bulk %.1f Mb/s, %d web flows, median %.2f ms, 99 %% %.1f, missing %d, marked %d, queue %.1f kB", s.Congestion, s.Whom, s.Tau, s.Alpha, s.Pair,
-				r.Goodput/1e6, len(r.Times), quantile(r.Times, 0.5), quantile(r.Times, 0.99), r.Missing, r.Marked, mean(r.Queue)/1e3)
-			if err := kept.add(s, r); err != nil {
+			if err := fill(kept, s); err != nil {
 				return err
 			}
 		}
@@ -91,25 +98,55 @@ func sweep(kept *kept, congestion string) error {
 	return nil
 }
 
+// attempts at a setting: a machine that stood still spoils what was measured, and a busy one may not attach in time.
+const attempts = 3
+
+// fill measures a setting unless the journal has it.
+func fill(kept *kept, s setting) error {
+	for attempt := kept.spoiled(s); attempt < attempts; attempt++ {
+		if kept.has(s) {
+			return nil
+		}
+		r, err := s.measure(*seconds)
+		if err != nil {
+			log.Printf("%s, pair %d: again after %v", s, s.Pair, err)
+			continue
+		}
+		log.Printf("%s, pair %d: %s", s, s.Pair, r)
+		if err := kept.add(s, r); err != nil {
+			return err
+		}
+	}
+	if kept.spoiled(s) > 0 || kept.has(s) {
+		return nil
+	}
+	return fmt.Errorf("%s, pair %d: not measured in %d attempts", s, s.Pair, attempts)
+}
+
 // settings of a pair: each policy has a sweep of its own, so that the goodputs of both overlap.
 func settings(congestion string, pair int) (list []setting) {
+	common := setting{Congestion: congestion, Alpha: *alpha, Hold: *hold, Interval: *interval, Chance: "threshold", Pair: pair}
 	culprits, everyone := thresholds(*taus), thresholds(*everyoneTaus)
 	for n := range max(len(culprits), len(everyone)) {
 		if n < len(culprits) {
-			list = append(list, setting{congestion, "culprits", culprits[n], *alpha, *hold, pair})
+			s := common
+			s.Whom, s.Tau, s.Weight, s.Chance = "culprits", culprits[n], *weight, *chance
+			list = append(list, s)
 		}
 		if n < len(everyone) {
-			list = append(list, setting{congestion, "everyone", everyone[n], *alpha, *hold, pair})
+			s := common
+			s.Whom, s.Tau = "everyone", everyone[n]
+			list = append(list, s)
 		}
 	}
-	if pair%4 == 0 {
+	if pair%4 == 0 && *without {
 		list = append(list, setting{Congestion: congestion, Pair: pair})
 	}
 	return list
 }
 
 func thresholds(text string) (list []time.Duration) {
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
 		tau, err := time.ParseDuration(one)
 		if err != nil {
 			log.Fatal(err)

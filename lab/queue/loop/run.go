@@ -2,18 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,18 +28,33 @@ type setting struct {
 	Congestion string
 	Whom       string        // culprits, everyone; "": nothing is marked
 	Tau        time.Duration // the threshold: the delay from which packets are marked
-	Alpha      string        // culprits: share of the queue from which a flow is one
+	Weight     int           // culprits: bytes in the queue from which a flow is one; 0: Alpha decides
+	Alpha      string        // ... or the share of it
+	Chance     string
 	Hold       time.Duration
-	Pair       int // seed of the web flows: the same for all settings of a pair
+	Interval   time.Duration // of snapshots
+	Pair       int           // seed of the web flows: the same for all settings of a pair
 }
+
+func (s setting) String() string {
+	if s.Whom == "" {
+		return s.Congestion + ", nothing marked"
+	}
+	return fmt.Sprintf("%s, %s from %v, weight %d, alpha %s, %s, hold %v, snapshots of %v", s.Congestion, s.Whom, s.Tau, s.Weight, s.Alpha, s.Chance, s.Hold, s.Interval)
+}
+
+// snapshots that reach back further than a queue is long which is kept short, since a wait inside of a few of them is no evidence.
+const snapshots = 16
 
 // result is what was measured.
 type result struct {
 	Goodput float64   // of the bulk flows, bits a second
-	Times   []float64 // completion of web flows, ms
+	Web     []flow    // that began while it was measured, in order of their beginning: the same flows in all settings of a pair
+	Bulk    []flow    // what they did while it was measured
 	Marked  uint64    // packets, of the bulk flows and others
-	Missing int       // web flows that did not end
+	Dropped uint64    // packets or aggregates, by the queue
 	Queue   []float64 // bytes in the queue, every queueStep
+	Stall   float64   // the longest time by which the machine was late, ms
 }
 
 // The scene: bulk flows that never end, and web flows that arrive at random, through one queue.
@@ -55,33 +68,6 @@ const (
 	queueStep = 5 * time.Millisecond
 	patience  = 10 * time.Second // for web flows that are on their way at the end
 )
-
-// Sizes of web flows: Roy et al., "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, as the dissertation cites it: median 1.44 kB, mean 38.8 kB.
-// Here they are log-normal with these two, cut at mostWeb so that one flow is not a bulk flow.
-const (
-	webMedian = 1440.
-	webMean   = 38800.
-	mostWeb   = 1 << 20
-)
-
-func webSize(r *rand.Rand) int {
-	sigma := math.Sqrt(2 * math.Log(webMean/webMedian))
-	for {
-		if size := webMedian * math.Exp(sigma*r.NormFloat64()); size >= 1 && size <= mostWeb {
-			return int(size)
-		}
-	}
-}
-
-// webRate is how many of them a second are webLoad.
-func webRate() float64 {
-	r, sum := rand.New(rand.NewPCG(1, 1)), 0.
-	const draws = 200_000
-	for range draws {
-		sum += float64(webSize(r))
-	}
-	return webLoad * rate / 8 / (sum / draws)
-}
 
 // scene is the network of a measurement.
 type scene struct {
@@ -188,13 +174,22 @@ func (s setting) measure(seconds time.Duration) (r result, err error) {
 		return r, err
 	}
 	time.Sleep(settling)
-	before, began := b.Load(), time.Now()
-	r.Queue, err = network.watch(seconds)
+	dropped, err := network.dropped()
 	if err != nil {
 		return r, err
 	}
-	r.Goodput = float64(b.Load()-before) * 8 / time.Since(began).Seconds()
-	r.Times, r.Missing = w.wait()
+	before, first, began := b.arrived.Load(), b.flows(), time.Now()
+	r.Queue, r.Stall, err = network.watch(seconds)
+	if err != nil {
+		return r, err
+	}
+	r.Goodput = float64(b.arrived.Load()-before) * 8 / time.Since(began).Seconds()
+	r.Bulk = b.since(first)
+	r.Web = w.wait()
+	if r.Dropped, err = network.dropped(); err != nil {
+		return r, err
+	}
+	r.Dropped -= dropped
 	if stop != nil {
 		r.Marked, err = stop()
 	}
@@ -202,23 +197,65 @@ func (s setting) measure(seconds time.Duration) (r result, err error) {
 }
 
 // watch notes how much is in the queue.
-func (s *scene) watch(span time.Duration) (queue []float64, err error) {
+func (s *scene) watch(span time.Duration) (queue []float64, stall float64, err error) {
 	began := time.Now()
 	for n := range int(span / queueStep) {
 		time.Sleep(time.Until(began.Add(time.Duration(n) * queueStep)))
+		stall = max(stall, float64(time.Since(began.Add(time.Duration(n)*queueStep)))/1e6)
 		bytes, err := s.reader.Backlog(s.A.Index)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		queue = append(queue, float64(bytes))
 	}
 	time.Sleep(time.Until(began.Add(span)))
-	return queue, nil
+	return queue, stall, nil
+}
+
+// dropped is what the queue has dropped so far.
+func (s *scene) dropped() (uint64, error) {
+	out, err := s.A.Output(context.Background(), "tc", "-s", "-j", "qdisc", "show", "dev", s.A.Interface)
+	if err != nil {
+		return 0, fmt.Errorf("tc: %s%w", out, err)
+	}
+	var list []struct {
+		Kind  string
+		Drops uint64
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		return 0, err
+	}
+	for _, q := range list {
+		if q.Kind == "pfifo" {
+			return q.Drops, nil
+		}
+	}
+	return 0, errors.New("tc shows no pfifo")
+}
+
+// heavy are the flows that never end.
+type heavy struct {
+	arrived atomic.Int64 // bytes
+	conns   []net.Conn
+}
+
+func (h *heavy) flows() (list []flow) {
+	for _, c := range h.conns {
+		list = append(list, flowOf(c))
+	}
+	return list
+}
+
+func (h *heavy) since(first []flow) (list []flow) {
+	for n, f := range h.flows() {
+		list = append(list, f.less(first[n]))
+	}
+	return list
 }
 
 // startBulk starts the flows that never end, and counts what arrives of them.
-func (s *scene) startBulk(ctx context.Context) (*atomic.Int64, error) {
-	var count atomic.Int64
+func (s *scene) startBulk(ctx context.Context) (*heavy, error) {
+	h := &heavy{}
 	listener, err := s.listen(ctx)
 	if err != nil {
 		return nil, err
@@ -232,6 +269,7 @@ func (s *scene) startBulk(ctx context.Context) (*atomic.Int64, error) {
 		if err != nil {
 			return nil, err
 		}
+		h.conns = append(h.conns, conn)
 		go func() {
 			<-ctx.Done()
 			conn.Close()
@@ -247,111 +285,21 @@ func (s *scene) startBulk(ctx context.Context) (*atomic.Int64, error) {
 		go func() {
 			for b := make([]byte, 1<<17); ; {
 				n, err := far.Read(b)
-				count.Add(int64(n))
+				h.arrived.Add(int64(n))
 				if err != nil {
 					return
 				}
 			}
 		}()
 	}
-	return &count, nil
-}
-
-// web are the flows that arrive at random.
-type web struct {
-	mu      sync.Mutex
-	ended   map[uint16]time.Time // by the sender's port
-	begun   map[uint16]time.Time // of those that are counted
-	started chan struct{}
-	dialing sync.WaitGroup
-}
-
-// startWeb begins flows until a time; those that begin after from are counted.
-func (s *scene) startWeb(ctx context.Context, seed uint64, from, until time.Duration) (*web, error) {
-	w := &web{ended: map[uint16]time.Time{}, begun: map[uint16]time.Time{}, started: make(chan struct{})}
-	listener, err := s.listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	go w.receive(listener)
-	random, mean := rand.New(rand.NewPCG(seed, 7)), 1/webRate()
-	began := time.Now()
-	go func() {
-		defer close(w.started)
-		for at := time.Duration(0); ; {
-			at += time.Duration(random.ExpFloat64() * mean * 1e9)
-			size := webSize(random)
-			if at > until || ctx.Err() != nil {
-				return
-			}
-			time.Sleep(time.Until(began.Add(at)))
-			w.dialing.Go(func() { w.send(ctx, s, listener.Addr().String(), size, at >= from) })
-		}
-	}()
-	return w, nil
-}
-
-func (w *web) send(ctx context.Context, from *scene, to string, size int, counted bool) {
-	start := time.Now()
-	conn, err := from.dial(ctx, to)
-	if err != nil {
-		return
-	}
-	if counted {
-		w.mu.Lock()
-		w.begun[uint16(conn.LocalAddr().(*net.TCPAddr).Port)] = start
-		w.mu.Unlock()
-	}
-	_, _ = conn.Write(make([]byte, size))
-	conn.Close()
-}
-
-// receive notes when the last byte of each flow has arrived.
-func (w *web) receive(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer conn.Close()
-			if _, err := io.Copy(io.Discard, conn); err != nil {
-				return
-			}
-			w.mu.Lock()
-			w.ended[uint16(conn.RemoteAddr().(*net.TCPAddr).Port)] = time.Now()
-			w.mu.Unlock()
-		}()
-	}
-}
-
-// wait is for flows that are on their way. Their times are in ms.
-func (w *web) wait() (times []float64, missing int) {
-	<-w.started
-	w.dialing.Wait()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		w.mu.Lock()
-		times, missing = nil, 0
-		for port, begun := range w.begun {
-			if ended, ok := w.ended[port]; ok {
-				times = append(times, float64(ended.Sub(begun))/1e6)
-			} else {
-				missing++
-			}
-		}
-		w.mu.Unlock()
-		if missing == 0 || time.Now().After(deadline) {
-			slices.Sort(times)
-			return times, missing
-		}
-	}
+	return h, nil
 }
 
 // act attaches xdpmon until stop is called, which returns how many packets it has marked.
 func (s setting) act(at *netns.Host) (stop func() (uint64, error), err error) {
 	cmd := exec.Command(*binary, "attach", at.Interface, "--algo", "conquest", "--output", "json", "--window", "10m",
-		"--set", "conquest.source=qdisc", "--set", "conquest.action=ecn", "--set", "conquest.whom="+s.Whom, "--set", "conquest.longest=33ms",
-		"--set", "conquest.tau="+s.Tau.String(), "--set", "conquest.hold="+s.Hold.String(), "--set", "conquest.alpha="+s.Alpha, "--set", "conquest.snapshots=8")
+		"--set", "conquest.source=qdisc", "--set", "conquest.action=ecn", "--set", "conquest.whom="+s.Whom,
+		"--set", "conquest.interval="+s.Interval.String(), "--set", "conquest.tau="+s.Tau.String(), "--set", "conquest.hold="+s.Hold.String(), "--set", "conquest.alpha="+s.Alpha, "--set", fmt.Sprint("conquest.weight=", s.Weight), "--set", "conquest.chance="+s.Chance, "--set", fmt.Sprint("conquest.snapshots=", snapshots))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	var printed strings.Builder
 	cmd.Stderr = &printed
@@ -376,4 +324,24 @@ func (s setting) act(at *netns.Host) (stop func() (uint64, error), err error) {
 		err := lines.last(&w)
 		return w.Packets.Verdicts.Marked, errors.Join(err, cmd.Wait())
 	}, nil
+}
+
+// String is the line of the log.
+func (r result) String() string {
+	times, queue := r.times(0, math.MaxInt), slices.Sorted(slices.Values(r.Queue))
+	w, b := total(r.Web), total(r.Bulk)
+	return fmt.Sprintf("bulk %.1f Mb/s, queue %.1f kB (99 %% %.0f), dropped %d, stall %.0f ms; %d web flows, %d missing: median %.2f ms, 90 %% %.1f, 99 %% %.1f; marked %d: bulk %.3f, web %.3f of segments; sent again %d and %d, timeouts %d and %d",
+		r.Goodput/1e6, mean(r.Queue)/1e3, quantile(queue, .99)/1e3, r.Dropped, r.Stall, len(times), len(r.Web)-len(times), quantile(times, 0.5), quantile(times, 0.9), quantile(times, 0.99), r.Marked,
+		b.share(), w.share(), b.Again, w.Again, b.Timeouts, w.Timeouts)
+}
+
+// times of web flows of from to to bytes that ended, sorted.
+func (r result) times(from, to int) (list []float64) {
+	for _, f := range r.Web {
+		if f.Time > 0 && f.Size >= from && f.Size <= to {
+			list = append(list, f.Time)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
