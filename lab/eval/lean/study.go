@@ -10,6 +10,7 @@ import (
 func init() {
 	eval.Register(&eval.Study{Name: "lean", Title: "Lean: which flows suffer most", Intro: intro, Sections: []eval.Section{
 		{Name: "bars", Title: "Recall of the true top 100, ten seeds", Run: bars},
+		{Name: "scale", Title: "The paper's minute: 3.7 million flows, 70 million packets", Run: scale},
 		{Name: "scan", Title: "A scan of 100,000 unanswered SYNs", Run: scan},
 		{Name: "severity", Title: "Figures 6 a, c and 7 a, c: severity", Run: severities},
 		{Name: "memory", Title: "Figures 6 b, d and 7 b, d: memory", Run: memories},
