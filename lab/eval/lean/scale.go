@@ -27,7 +27,7 @@ const paperPackets, paperFlows = 70_000_000, 3_700_000
 const paperRuns = 3
 
 // scale is the paper's minute in the paper's memory. Packets are made while they are replayed: what is held is a record a flow, and while the truth is
-// counted every flow's state. One trace after the other, so that there is memory for it.
+// counted every flow's state. One trace after the other, so that there is memory for it. An interrupted run writes the traces that it has.
 func scale(ctx context.Context, p *eval.Page) error {
 	warn(p)
 	list := both(base, 4*base)
@@ -43,6 +43,11 @@ func scale(ctx context.Context, p *eval.Page) error {
 			o.Packets, o.Flows = paperPackets, paperFlows
 		}
 		t, lines, err := playScale(ctx, p, o, list)
+		if ctx.Err() != nil && seed > 0 {
+			p.Log("interrupted: the page has the first %d seeds", seed)
+			runs = seed
+			break
+		}
 		if err != nil {
 			return err
 		}
