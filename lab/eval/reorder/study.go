@@ -14,6 +14,7 @@ func init() {
 		{Name: "definition2", Title: "Figure 6b: all methods, definition 2", Run: allMethods(2)},
 		{Name: "parameters", Title: "Figure 7: T, C and d", Run: parameters},
 		{Name: "captures", Title: "Real captures", Run: captures},
+		{Name: "bounds", Title: "How wide are the bounds?", Run: bounds},
 		coverage.Section(cells),
 	}})
 }
