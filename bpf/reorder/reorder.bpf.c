@@ -20,8 +20,9 @@
  *   done, n}. Signature and time in one word admit the stale case in one read-modify-write. n is in a later stage: a packet
  *   that is refused and finds n > C there passes the pipeline once more and takes the bucket. The same word records that o
  *   has reached R (done), so that a refused packet reads only two words. Ways also admit by a second pass, as
- *   PRECISION does: with probability 2^-y, the smallest power of two that is not above 1/(size + 1), and the record's size
- *   becomes 2^y (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.4).
+ *   PRECISION does: with probability 2^-y, 2^y being the smallest power of two that is not below the size, which then becomes
+ *   2^y (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, Algorithm 2 of section
+ *   3.3.4; its text rounds size + 1, which doubles a record of 2^y packets at once: docs/precision.md).
  * - n of the ways is what the record has counted itself; the inherited size decides admission only. With it, the share o/n would be
  *   too small.
  *
@@ -454,7 +455,7 @@ static __always_inline __u32 log2_up(__u32 x)
 /* Does this packet's flow take the smallest record? */
 static __always_inline int admit(struct phv *phv, const struct ways *w, __u64 *value)
 {
-	__u32 y = log2_up(w->size + (w->size != ~0U));
+	__u32 y = log2_up(w->size);
 
 	*value = 1ULL << y;
 	return y == 0 || coin_flip(phv) >> (32 - y) == 0;

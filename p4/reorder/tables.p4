@@ -97,7 +97,7 @@ control ReorderPayload(in headers_t hdr, out bit<16> payload, out bit<32> first)
     }
 }
 
-/* A record of this size is taken with probability 2^-y, 2^y being the smallest power of two above the size. */
+/* A record of this size is taken with probability 2^-y, 2^y being the smallest power of two that is not below the size. */
 control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value) {
     action admit(bit<32> power) {
         value = power;
@@ -115,40 +115,70 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
             refuse;
         }
         const entries = {
-            (32w0x1 &&& 32w0xffffffff, 32w0 &&& 32w0x1): admit(0x2);
+            (32w0x1 &&& 32w0xffffffff, 32w0 &&& 32w0x0): admit(0x1);
+            (32w0x2 &&& 32w0xffffffff, 32w0 &&& 32w0x1): admit(0x2);
             (32w0x2 &&& 32w0xfffffffe, 32w0 &&& 32w0x3): admit(0x4);
+            (32w0x4 &&& 32w0xffffffff, 32w0 &&& 32w0x3): admit(0x4);
             (32w0x4 &&& 32w0xfffffffc, 32w0 &&& 32w0x7): admit(0x8);
+            (32w0x8 &&& 32w0xffffffff, 32w0 &&& 32w0x7): admit(0x8);
             (32w0x8 &&& 32w0xfffffff8, 32w0 &&& 32w0xf): admit(0x10);
+            (32w0x10 &&& 32w0xffffffff, 32w0 &&& 32w0xf): admit(0x10);
             (32w0x10 &&& 32w0xfffffff0, 32w0 &&& 32w0x1f): admit(0x20);
+            (32w0x20 &&& 32w0xffffffff, 32w0 &&& 32w0x1f): admit(0x20);
             (32w0x20 &&& 32w0xffffffe0, 32w0 &&& 32w0x3f): admit(0x40);
+            (32w0x40 &&& 32w0xffffffff, 32w0 &&& 32w0x3f): admit(0x40);
             (32w0x40 &&& 32w0xffffffc0, 32w0 &&& 32w0x7f): admit(0x80);
+            (32w0x80 &&& 32w0xffffffff, 32w0 &&& 32w0x7f): admit(0x80);
             (32w0x80 &&& 32w0xffffff80, 32w0 &&& 32w0xff): admit(0x100);
+            (32w0x100 &&& 32w0xffffffff, 32w0 &&& 32w0xff): admit(0x100);
             (32w0x100 &&& 32w0xffffff00, 32w0 &&& 32w0x1ff): admit(0x200);
+            (32w0x200 &&& 32w0xffffffff, 32w0 &&& 32w0x1ff): admit(0x200);
             (32w0x200 &&& 32w0xfffffe00, 32w0 &&& 32w0x3ff): admit(0x400);
+            (32w0x400 &&& 32w0xffffffff, 32w0 &&& 32w0x3ff): admit(0x400);
             (32w0x400 &&& 32w0xfffffc00, 32w0 &&& 32w0x7ff): admit(0x800);
+            (32w0x800 &&& 32w0xffffffff, 32w0 &&& 32w0x7ff): admit(0x800);
             (32w0x800 &&& 32w0xfffff800, 32w0 &&& 32w0xfff): admit(0x1000);
+            (32w0x1000 &&& 32w0xffffffff, 32w0 &&& 32w0xfff): admit(0x1000);
             (32w0x1000 &&& 32w0xfffff000, 32w0 &&& 32w0x1fff): admit(0x2000);
+            (32w0x2000 &&& 32w0xffffffff, 32w0 &&& 32w0x1fff): admit(0x2000);
             (32w0x2000 &&& 32w0xffffe000, 32w0 &&& 32w0x3fff): admit(0x4000);
+            (32w0x4000 &&& 32w0xffffffff, 32w0 &&& 32w0x3fff): admit(0x4000);
             (32w0x4000 &&& 32w0xffffc000, 32w0 &&& 32w0x7fff): admit(0x8000);
+            (32w0x8000 &&& 32w0xffffffff, 32w0 &&& 32w0x7fff): admit(0x8000);
             (32w0x8000 &&& 32w0xffff8000, 32w0 &&& 32w0xffff): admit(0x10000);
+            (32w0x10000 &&& 32w0xffffffff, 32w0 &&& 32w0xffff): admit(0x10000);
             (32w0x10000 &&& 32w0xffff0000, 32w0 &&& 32w0x1ffff): admit(0x20000);
+            (32w0x20000 &&& 32w0xffffffff, 32w0 &&& 32w0x1ffff): admit(0x20000);
             (32w0x20000 &&& 32w0xfffe0000, 32w0 &&& 32w0x3ffff): admit(0x40000);
+            (32w0x40000 &&& 32w0xffffffff, 32w0 &&& 32w0x3ffff): admit(0x40000);
             (32w0x40000 &&& 32w0xfffc0000, 32w0 &&& 32w0x7ffff): admit(0x80000);
+            (32w0x80000 &&& 32w0xffffffff, 32w0 &&& 32w0x7ffff): admit(0x80000);
             (32w0x80000 &&& 32w0xfff80000, 32w0 &&& 32w0xfffff): admit(0x100000);
+            (32w0x100000 &&& 32w0xffffffff, 32w0 &&& 32w0xfffff): admit(0x100000);
             (32w0x100000 &&& 32w0xfff00000, 32w0 &&& 32w0x1fffff): admit(0x200000);
+            (32w0x200000 &&& 32w0xffffffff, 32w0 &&& 32w0x1fffff): admit(0x200000);
             (32w0x200000 &&& 32w0xffe00000, 32w0 &&& 32w0x3fffff): admit(0x400000);
+            (32w0x400000 &&& 32w0xffffffff, 32w0 &&& 32w0x3fffff): admit(0x400000);
             (32w0x400000 &&& 32w0xffc00000, 32w0 &&& 32w0x7fffff): admit(0x800000);
+            (32w0x800000 &&& 32w0xffffffff, 32w0 &&& 32w0x7fffff): admit(0x800000);
             (32w0x800000 &&& 32w0xff800000, 32w0 &&& 32w0xffffff): admit(0x1000000);
+            (32w0x1000000 &&& 32w0xffffffff, 32w0 &&& 32w0xffffff): admit(0x1000000);
             (32w0x1000000 &&& 32w0xff000000, 32w0 &&& 32w0x1ffffff): admit(0x2000000);
+            (32w0x2000000 &&& 32w0xffffffff, 32w0 &&& 32w0x1ffffff): admit(0x2000000);
             (32w0x2000000 &&& 32w0xfe000000, 32w0 &&& 32w0x3ffffff): admit(0x4000000);
+            (32w0x4000000 &&& 32w0xffffffff, 32w0 &&& 32w0x3ffffff): admit(0x4000000);
             (32w0x4000000 &&& 32w0xfc000000, 32w0 &&& 32w0x7ffffff): admit(0x8000000);
+            (32w0x8000000 &&& 32w0xffffffff, 32w0 &&& 32w0x7ffffff): admit(0x8000000);
             (32w0x8000000 &&& 32w0xf8000000, 32w0 &&& 32w0xfffffff): admit(0x10000000);
+            (32w0x10000000 &&& 32w0xffffffff, 32w0 &&& 32w0xfffffff): admit(0x10000000);
             (32w0x10000000 &&& 32w0xf0000000, 32w0 &&& 32w0x1fffffff): admit(0x20000000);
+            (32w0x20000000 &&& 32w0xffffffff, 32w0 &&& 32w0x1fffffff): admit(0x20000000);
             (32w0x20000000 &&& 32w0xe0000000, 32w0 &&& 32w0x3fffffff): admit(0x40000000);
+            (32w0x40000000 &&& 32w0xffffffff, 32w0 &&& 32w0x3fffffff): admit(0x40000000);
             (32w0x40000000 &&& 32w0xc0000000, 32w0 &&& 32w0x7fffffff): admit(0x80000000);
         }
         const default_action = refuse();
-        size = 32;
+        size = 64;
     }
 
     apply {

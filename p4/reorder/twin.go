@@ -59,10 +59,10 @@ func forms() (all []twin.Form) {
 	return all
 }
 
-// sizes of every magnitude, of records in the ways without a flow: they decide admission.
+// sizes of every magnitude that is ever replaced, powers of two and one more, of records in the ways without a flow: they decide admission.
 func sizes(register string, i int) uint64 {
 	if (register == "reorder_id0" || register == "reorder_id1") && i%4 == 1 {
-		return 1 << (i / 4 % 31)
+		return 1<<(i/8%14) + uint64(i/4%2)
 	}
 	return 0
 }
@@ -125,7 +125,7 @@ func states(d twin.Driver, half bool) error {
 	now := d.Now() + 1e9
 	for round := range rounds {
 		if round > 0 {
-			if err := redraw(d, r, now+1<<16); err != nil {
+			if err := redraw(d, r, now+1<<16, round%9); err != nil {
 				return err
 			}
 		}
@@ -159,8 +159,8 @@ func states(d twin.Driver, half bool) error {
 // someNumber of sequence.
 const someNumber = 3 << 30
 
-// redraw draws new contents for the records in use, at a time.
-func redraw(d twin.Driver, r *rand.Rand, now int64) error {
+// redraw draws new contents for the records in use, at a time; sizes are 2^size and one more, so that both ways meet coins of as many bits.
+func redraw(d twin.Driver, r *rand.Rand, now int64, size int) error {
 	counts := []uint64{0, 1, 15, 16, 17, 31, 1000, 15<<20 - 1, 15 << 20, 15<<20 + 9}
 	for _, part := range []string{"0", "1", "_array"} {
 		ids, prefixes := d.Read("reorder_id"+part), d.Read("reorder_prefix"+part)
@@ -169,7 +169,7 @@ func redraw(d twin.Driver, r *rand.Rand, now int64) error {
 			if id>>32 == 0 {
 				continue
 			}
-			signature, second := id>>32, uint64(1)<<r.IntN(6)
+			signature, second := id>>32, uint64(1)<<size+uint64(r.IntN(2))
 			if r.IntN(3) == 0 {
 				signature = uint64(r.Uint32() | 1)
 			}
@@ -329,10 +329,14 @@ func zeros(p *packet.Packet) bool {
 	return from[0] == 0 && from[1] == 0 && from[2] == 0 && (len(from) == 4 || from[3] == 0)
 }
 
-// unlikely entries need a coin of thirteen bits or more to show zeros.
+// unlikely entries need a coin of thirteen bits or more to show zeros: those of more than 2^12 packets.
 var unlikely = func() (rows []string) {
-	for y := 12; y < 31; y++ {
-		rows = append(rows, fmt.Sprintf("admission.admission [{%d ", 1<<y))
+	row := func(size, mask uint32) { rows = append(rows, fmt.Sprintf("admission.admission [{%d %d", size, mask)) }
+	for k := 12; k < 31; k++ {
+		row(1<<k, ^uint32(0)<<k)
+		if k > 12 {
+			row(1<<k, ^uint32(0))
+		}
 	}
 	return rows
 }()

@@ -50,7 +50,7 @@ func (c *config) body(n counts, t *tally, out map[uint64]*sum) report.Body {
 			gauge("second_pass_share", ratio(n.at(bpf.ReorderReorderCounterREORDER_SECOND), packets), report.Ratio, "share of the packets that passed twice"),
 			gauge("buckets", c.buckets(), report.Count, "records there is room for"),
 		},
-		Tables: []report.Table{c.table(out, packets-min(t.n, packets))},
+		Tables: []report.Table{c.table(out, packets, t.n)},
 	}
 	b.Notes = c.notes(n, t, len(out))
 	return b.Answering("out_of_order_share", "prefixes_reordered")
@@ -66,15 +66,6 @@ func shareOf(out, watched, packets uint64) report.Value {
 	return v
 }
 
-// bounds of the share of out-of-order packets among seen and unseen ones; the unseen packets may all have been out of order, or
-// none. There is no confidence interval: which flows are watched depends on what was seen (a flow that is out of order gives up
-// its bucket), packets of a burst are lost together, and prefixes differ by orders of magnitude, so the variance of watched
-// packets does not apply to the others.
-func bounds(out, seen, unseen uint64) (low, high float64) {
-	all := seen + unseen
-	return ratio(min(out, all), all), ratio(min(out+unseen, all), all)
-}
-
 // columns of the table, for estimate and truth. Without report=all the watched packets are those of flows with reordering, so
 // only report=all can be compared with the truth.
 func (c *config) columns() []report.Column {
@@ -84,15 +75,17 @@ func (c *config) columns() []report.Column {
 		{Name: "out_of_order", Unit: report.PacketUnit, Metric: !c.all, Help: "out-of-order packets among them"},
 		{Name: "share", Unit: report.Ratio, Metric: c.all, Low: "share_at_least", High: "share_at_most", Promise: report.Bound,
 			Help: "out_of_order / packets"},
-		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, if all unwatched packets were in order and of this prefix"},
-		{Name: "share_at_most", Unit: report.Ratio, Help: "share of all packets of the prefix, if all unwatched packets were out of order and of this prefix"},
+		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, at least"},
+		{Name: "share_at_most", Unit: report.Ratio, Help: "share of all packets of the prefix, at most"},
 		{Name: "flows", Unit: report.Count, Help: "different flows in the reports"},
 		{Name: "reports", Unit: report.Count, Help: "reports that named it"},
 	}
 }
 
-// table of the prefixes, most out-of-order packets first. unseen packets may have been of any of them.
-func (c *config) table(prefixes map[uint64]*sum, unseen uint64) report.Table {
+// table of the prefixes, most out-of-order packets first, of packets of which some were reported; the others may have been of any of them.
+func (c *config) table(prefixes map[uint64]*sum, packets, reported uint64) report.Table {
+	reported = min(reported, packets)
+	unseen, unwatched := packets-reported, float64(packets-reported)/float64(max(reported, 1))
 	names := make([]uint64, 0, len(prefixes))
 	for name := range prefixes {
 		names = append(names, name)
@@ -104,7 +97,7 @@ func (c *config) table(prefixes map[uint64]*sum, unseen uint64) report.Table {
 		Help: "source prefixes with heavy reordering, most out-of-order packets first"}
 	for _, name := range names[:min(len(names), c.top)] {
 		s := prefixes[name]
-		low, high := bounds(s.o, s.n, unseen)
+		low, high := c.rowBounds(s.o, s.n, unseen, unwatched)
 		t.Rows = append(t.Rows, []any{c.unpack(name).String(), s.n, s.o, ratio(s.o, s.n), low, high, uint64(len(s.flows)), s.reports})
 	}
 	return t

@@ -98,7 +98,7 @@ func (o *oracle) Window(report.Window) report.Body {
 			counter("definition_2", o.byDef[Gap], report.PacketUnit, "packets after the expected one"),
 			counter("definition_3", o.byDef[BelowMax], report.PacketUnit, "packets below the largest number so far"),
 		},
-		Tables: []report.Table{o.instance.table(o.asked(truth), 0)},
+		Tables: []report.Table{o.instance.table(o.asked(truth), 0, 0)},
 		Notes:  o.notes(len(truth), found, wrong),
 	}
 	o.byName, o.byDef, o.packets, o.repeated = map[uint64]*sum{}, [4]uint64{}, 0, 0

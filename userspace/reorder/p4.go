@@ -82,11 +82,17 @@ func payloadEntries() (list []string) {
 	return list
 }
 
-// admissionEntries: a record of size 2^k to 2^(k+1)-1 is replaced by one of 2^(k+1) packets.
+// admissionEntries: a record of 2^k packets is replaced by one of as many, one of more than that and less than 2^(k+1) by one of 2^(k+1). A coin that is
+// too large for the first entry of a size is too large for the second one, too.
 func admissionEntries() (list []string) {
+	entry := func(size, mask uint32, y int) {
+		list = append(list, fmt.Sprintf("            (32w%#x &&& 32w%#x, 32w0 &&& 32w%#x): admit(%#x);", size, mask, uint32(1)<<y-1, uint32(1)<<y))
+	}
 	for k := range 31 {
-		list = append(list, fmt.Sprintf("            (32w%#x &&& 32w%#x, 32w0 &&& 32w%#x): admit(%#x);", uint32(1)<<k,
-			^uint32(0)<<k, min(uint32(1)<<(k+1)-1, 1<<31-1), uint32(1)<<(k+1)))
+		entry(1<<k, ^uint32(0), k)
+		if k > 0 {
+			entry(1<<k, ^uint32(0)<<k, k+1)
+		}
 	}
 	return list
 }
@@ -170,7 +176,7 @@ control ReorderPayload(in headers_t hdr, out bit<16> payload, out bit<32> first)
 
 `
 
-const twinAdmission = `/* A record of this size is taken with probability 2^-y, 2^y being the smallest power of two above the size. */
+const twinAdmission = `/* A record of this size is taken with probability 2^-y, 2^y being the smallest power of two that is not below the size. */
 control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value) {
     action admit(bit<32> power) {
         value = power;
@@ -191,7 +197,7 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
 %s
         }
         const default_action = refuse();
-        size = 32;
+        size = 64;
     }
 
     apply {

@@ -143,7 +143,8 @@ func (n network) sweep(ctx context.Context, all []*window, percentile float64, l
 }
 
 func carpes(p *eval.Page, starts ...int) (list []method) {
-	for _, epsilon := range append([]float64{.004, .006, .009}, grid(.012, .3, eval.Pick(p, 10, 6))...) {
+	epsilons := append([]float64{.004, .006, .009}, grid(.012, .3, eval.Pick(p, 10, 6))...)
+	for _, epsilon := range append(epsilons, .4, .55, .7, .9, .99) { // up to one report an elephant
 		for _, start := range starts {
 			list = append(list, method{name: "carpe", epsilon: epsilon, start: start, locality: true})
 		}
@@ -159,7 +160,7 @@ func agnostic(p *eval.Page) (list []method) {
 }
 
 func samplings(p *eval.Page) (list []method) {
-	for _, rate := range grid(.0006, .2, eval.Pick(p, 14, 7)) {
+	for _, rate := range grid(.0006, .2, eval.Pick(p, 27, 7)) {
 		list = append(list, method{name: "sampling", rate: rate})
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 func init() {
 	eval.Register(&eval.Study{Name: "lean", Title: "Lean: which flows suffer most", Intro: intro, Sections: []eval.Section{
 		{Name: "bars", Title: "Recall of the true top 100, ten seeds", Run: bars},
+		{Name: "scale", Title: "The paper's minute: 3.7 million flows, 70 million packets", Run: scale},
 		{Name: "scan", Title: "A scan of 100,000 unanswered SYNs", Run: scan},
 		{Name: "severity", Title: "Figures 6 a, c and 7 a, c: severity", Run: severities},
 		{Name: "memory", Title: "Figures 6 b, d and 7 b, d: memory", Run: memories},
@@ -26,7 +27,7 @@ Figures of Liu, Zhou, Rottenstreich, Braverman and Rexford, "Memory-Efficient Pe
 Lean Algorithms", through the bytecode that ` + "`xdpmon attach`" + ` loads. Nothing is simulated: packets of a traffic model with known
 truth run through parser, chain and program in the kernel, and Go reads the registers as it does live.
 
-**Traffic.** CAIDA's traces are not public, so this is a model of a tenth of one: 7 million packets of 370,000 connections in a
+**Traffic.** CAIDA's traces are not public, so this is a model of a tenth of one (of all of it in "The paper's minute"): 7 million packets of 370,000 connections in a
 minute. The flow of rank r has a share of the segments in proportion to 1/(r+10)^1.1: the largest 48,000, the hundredth
 3,800, the thousandth 335, and 232,000 flows have a single one. Segments come in trains, 0.1 ms from one to the next; every
 segment is acknowledged one round trip later (log-normal, median 40 ms, 2 to 300 ms), but for one per cent that is never

@@ -12,8 +12,10 @@ func init() {
 		{Name: "sampling", Title: "Figure 5: sampling, report reorder and report all", Run: sampling},
 		{Name: "definition1", Title: "Figure 6a: all methods, definition 1", Run: allMethods(1)},
 		{Name: "definition2", Title: "Figure 6b: all methods, definition 2", Run: allMethods(2)},
+		{Name: "long", Title: "Figure 6a, a bucket for every prefix, where flows are as long as the paper's", Run: long},
 		{Name: "parameters", Title: "Figure 7: T, C and d", Run: parameters},
 		{Name: "captures", Title: "Real captures", Run: captures},
+		{Name: "bounds", Title: "How wide are the bounds?", Run: bounds},
 		coverage.Section(cells),
 	}})
 }
