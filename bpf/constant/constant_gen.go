@@ -97,6 +97,8 @@ var (
 	HashKeys              = Name{"hash_keys"}
 	HashSeed              = Name{"hash_seed"}
 	HhhBytes              = Name{"hhh_bytes"}
+	HhhExact              = Name{"hhh_exact"}
+	HhhFirst6             = Name{"hhh_first6"}
 	HhhLevels4            = Name{"hhh_levels4"}
 	HhhLevels6            = Name{"hhh_levels6"}
 	HhhStackEntries       = Name{"hhh_stack_entries"}
@@ -104,6 +106,7 @@ var (
 	HhhStackLevels        = Name{"hhh_stack_levels"}
 	HhhStacking           = Name{"hhh_stacking"}
 	HhhStep               = Name{"hhh_step"}
+	HhhWhole              = Name{"hhh_whole"}
 	KeyFamily             = Name{"key_family"}
 	KeyFields             = Name{"key_fields"}
 	KeyTagged             = Name{"key_tagged"}

@@ -10,8 +10,15 @@
  *                counters, and shorter prefixes are their sums: all exact. Configurations with more instances than stages allow
  *                (two dimensions, longer prefixes) have to draw.
  *
- * With random-prefix the level is part of the key: bits 8 and 16 of its tag. Records are per CPU and are merged as described in
- * bpf/include/ways.h.
+ * whole          One table of whole addresses, which userspace adds up to prefixes of any length (CocoSketch's use of unbiased counts). Every
+ *                packet adds its units to the table in expectation, and a key keeps its entry or loses it with such a probability that the
+ *                sum of any set of keys is unbiased. A packet without an entry is worth w = max(units, initial, min / 2) with probability units / w:
+ *                the second pass adds w to the smallest counter c, and the packet's key replaces the entry's with probability w / (c + w).
+ *                In E entries N packets cause about E (2 + 2.5 ln(N / 2 E)) second passes at most, for a counter grows by half with each.
+ *                CocoSketch itself adds to the smallest counter in the first pass, which would be a second access to its array.
+ *
+ * With random-prefix and whole the level is part of the key: bits 8 and 16 of its tag. Records are per CPU and are merged as described in
+ * bpf/include/ways.h. Prefixes of up to 8 bits of one address are 256 counters a family there, too (hhh_exact), and no level that is drawn.
  *
  * A packet passes at most twice, so in stacking the second pass writes all levels that have admitted it: eight bits per level
  * contain the way, and for admission pow2 the power. The other admissions add the packet to the counter that they found, which
@@ -39,7 +46,10 @@ enum hhh_counter {
 };
 
 const volatile _Bool hhh_stacking = 0;
+const volatile _Bool hhh_whole = 0;
 const volatile _Bool hhh_bytes = 0;
+const volatile __u32 hhh_exact = 0;    /* random-prefix, whole: levels that hhh_first counts; 0: none */
+const volatile __u32 hhh_first6 = 256; /* ... its first counter of IPv6 */
 const volatile __u32 hhh_step = 8;     /* bits of a level */
 const volatile __u32 hhh_levels4 = 4;  /* levels of an IPv4 address below its root */
 const volatile __u32 hhh_levels6 = 8;  /* ... of an IPv6 address */
@@ -65,6 +75,9 @@ STACK_LATE(5);
 STACK_LATE(6);
 /* stacking: 8 bits, exact */
 REGISTER_PERCPU_BANKED(hhh_byte, 2, __u64, 1);
+
+/* random-prefix, whole: 8 bits, exact */
+REGISTER_PERCPU_BANKED(hhh_first, 1, __u64, 1);
 
 COUNTERS(hhh_counts, HHH_COUNTS);
 
@@ -112,14 +125,32 @@ static __always_inline void cut_v6(struct key *key, __u32 src, __u32 dst)
 	key->w[4] &= first_bits(dst * hhh_step);
 }
 
-/* The levels of this packet: from 1 in one dimension (the root is counted separately), from 0 in two. */
+/* The levels of this packet: from 1 or after the exact ones in one dimension (the root is counted separately), from 0 in two. */
 static __always_inline __u32 levels_of(struct phv *phv, int v4)
 {
 	__u32 n = v4 ? hhh_levels4 : hhh_levels6;
 
+	if (hhh_whole)
+		return (key_fields & KEY_ADDRS) == KEY_ADDRS ? n << 8 | n : n;
 	if ((key_fields & KEY_ADDRS) == KEY_ADDRS)
 		return draw(phv, n + 1) << 8 | draw(phv, n + 1);
-	return 1 + draw(phv, n);
+	return 1 + hhh_exact + draw(phv, n - hhh_exact);
+}
+
+/* Counts the first byte of the address. */
+static __always_inline void count_first(struct phv *phv, const struct pass *p)
+{
+	const __u32 *addr = key_fields & KEY_SRC ? phv->src : phv->dst;
+	__u64 *first;
+
+	if (!hhh_exact)
+		return;
+	if (phv->family == 4)
+		first = reg_bank(hhh_first, phv, bpf_ntohl(addr[3]) >> 24);
+	else
+		first = reg_bank(hhh_first, phv, hhh_first6 + (bpf_ntohl(addr[0]) >> 24));
+	if (first)
+		*first += p->units;
 }
 
 static __always_inline void cut(struct phv *phv, struct key *key, __u32 levels)
@@ -145,12 +176,52 @@ static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct
 		ways_take(phv, p, (__u32)phv->carry[0], phv->carry[1]);
 		return 0;
 	}
+	count_first(phv, p);
 	matched = ways_look(phv, p);
 	count->c[HHH_MATCHED] += matched & 1;
 	if (ways_settled(matched) || !ways_admit(phv, p, &value) || matched)
 		return 0;
 	phv->carry[0] = (__u64)levels << 32 | p->way;
 	phv->carry[1] = value;
+	return 1;
+}
+
+/* ---- whole ---- */
+
+#define WHOLE_GROWTH 1       /* a counter grows by half with every second pass */
+#define WHOLE_TAKES (1 << 8) /* in carry[0]: the packet's key replaces the entry's */
+
+/* Returns whether the packet requests a second pass, which adds what carry[1] has: the weight, and the note, 1 more than what of the new counter may be of others. */
+static __always_inline int whole(struct phv *phv, struct pass *p, struct hhh_counts_t *count)
+{
+	__u64 matched, counter, weight, guess;
+
+	cut(phv, &p->key, levels_of(phv, phv->family == 4));
+	ways_rows(phv, p);
+	if (second_pass(phv)) {
+		ways_mix(phv, p, phv->carry[0] & 0xff, phv->carry[0] & WHOLE_TAKES, phv->carry[1]);
+		return 0;
+	}
+	count_first(phv, p);
+	matched = ways_look(phv, p);
+	count->c[HHH_MATCHED] += matched & 1;
+	if (ways_settled(matched))
+		return 0;
+	counter = p->min - p->initial;
+	weight = counter >> WHOLE_GROWTH;
+	if (weight < p->initial)
+		weight = p->initial;
+	if (weight < p->units)
+		weight = p->units;
+	if ((weight > p->units && !ways_chance(phv, p->units, weight)) || matched)
+		return 0;
+	guess = counter + weight;
+	phv->carry[0] = p->way;
+	if (ways_chance(phv, weight, guess)) {
+		phv->carry[0] |= WHOLE_TAKES;
+		guess -= p->units;
+	}
+	phv->carry[1] = weight | ways_note(guess + 1);
 	return 1;
 }
 
@@ -373,7 +444,10 @@ ALGORITHM_RECIRC(hhh)
 		count->c[HHH_PACKETS] += phv->segs;
 		count->c[phv->family == 4 ? HHH_IPV4 : HHH_IPV6] += p.units;
 	}
-	wanted = hhh_stacking ? stacking(phv, &p, count) : random_prefix(phv, &p, count);
+	if (hhh_stacking)
+		wanted = stacking(phv, &p, count);
+	else
+		wanted = hhh_whole ? whole(phv, &p, count) : random_prefix(phv, &p, count);
 	count->c[HHH_ADMITTED] += wanted;
 	return wanted;
 }

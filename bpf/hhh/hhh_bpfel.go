@@ -127,6 +127,7 @@ const (
 	HhhMapHashCrcTables   = "hash_crc_tables"
 	HhhMapHhhByte         = "hhh_byte"
 	HhhMapHhhCounts       = "hhh_counts"
+	HhhMapHhhFirst        = "hhh_first"
 	HhhMapHhhS0c0         = "hhh_s0c0"
 	HhhMapHhhS0c1         = "hhh_s0c1"
 	HhhMapHhhS0k0         = "hhh_s0k0"
@@ -175,6 +176,9 @@ const (
 	HhhVarHashSeed        = "hash_seed"
 	HhhVarHhhByteEntries  = "hhh_byte_entries"
 	HhhVarHhhBytes        = "hhh_bytes"
+	HhhVarHhhExact        = "hhh_exact"
+	HhhVarHhhFirst6       = "hhh_first6"
+	HhhVarHhhFirstEntries = "hhh_first_entries"
 	HhhVarHhhLevels4      = "hhh_levels4"
 	HhhVarHhhLevels6      = "hhh_levels6"
 	HhhVarHhhS0c0Entries  = "hhh_s0c0_entries"
@@ -215,6 +219,7 @@ const (
 	HhhVarHhhW1Entries    = "hhh_w1_entries"
 	HhhVarHhhW2Entries    = "hhh_w2_entries"
 	HhhVarHhhW3Entries    = "hhh_w3_entries"
+	HhhVarHhhWhole        = "hhh_whole"
 	HhhVarKeyFamily       = "key_family"
 	HhhVarKeyFields       = "key_fields"
 	HhhVarKeyTagged       = "key_tagged"
@@ -288,6 +293,7 @@ type HhhMapSpecs struct {
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.MapSpec `ebpf:"hhh_byte"`
 	HhhCounts     *ebpf.MapSpec `ebpf:"hhh_counts"`
+	HhhFirst      *ebpf.MapSpec `ebpf:"hhh_first"`
 	HhhS0c0       *ebpf.MapSpec `ebpf:"hhh_s0c0"`
 	HhhS0c1       *ebpf.MapSpec `ebpf:"hhh_s0c1"`
 	HhhS0k0       *ebpf.MapSpec `ebpf:"hhh_s0k0"`
@@ -340,6 +346,9 @@ type HhhVariableSpecs struct {
 	HashSeed        *ebpf.VariableSpec `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.VariableSpec `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.VariableSpec `ebpf:"hhh_bytes"`
+	HhhExact        *ebpf.VariableSpec `ebpf:"hhh_exact"`
+	HhhFirst6       *ebpf.VariableSpec `ebpf:"hhh_first6"`
+	HhhFirstEntries *ebpf.VariableSpec `ebpf:"hhh_first_entries"`
 	HhhLevels4      *ebpf.VariableSpec `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.VariableSpec `ebpf:"hhh_levels6"`
 	HhhS0c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s0c0_entries"`
@@ -380,6 +389,7 @@ type HhhVariableSpecs struct {
 	HhhW1Entries    *ebpf.VariableSpec `ebpf:"hhh_w1_entries"`
 	HhhW2Entries    *ebpf.VariableSpec `ebpf:"hhh_w2_entries"`
 	HhhW3Entries    *ebpf.VariableSpec `ebpf:"hhh_w3_entries"`
+	HhhWhole        *ebpf.VariableSpec `ebpf:"hhh_whole"`
 	KeyFamily       *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields       *ebpf.VariableSpec `ebpf:"key_fields"`
 	KeyTagged       *ebpf.VariableSpec `ebpf:"key_tagged"`
@@ -424,6 +434,7 @@ type HhhMaps struct {
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.Map `ebpf:"hhh_byte"`
 	HhhCounts     *ebpf.Map `ebpf:"hhh_counts"`
+	HhhFirst      *ebpf.Map `ebpf:"hhh_first"`
 	HhhS0c0       *ebpf.Map `ebpf:"hhh_s0c0"`
 	HhhS0c1       *ebpf.Map `ebpf:"hhh_s0c1"`
 	HhhS0k0       *ebpf.Map `ebpf:"hhh_s0k0"`
@@ -474,6 +485,7 @@ func (m *HhhMaps) Close() error {
 		m.HashCrcTables,
 		m.HhhByte,
 		m.HhhCounts,
+		m.HhhFirst,
 		m.HhhS0c0,
 		m.HhhS0c1,
 		m.HhhS0k0,
@@ -527,6 +539,9 @@ type HhhVariables struct {
 	HashSeed        *ebpf.Variable `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.Variable `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.Variable `ebpf:"hhh_bytes"`
+	HhhExact        *ebpf.Variable `ebpf:"hhh_exact"`
+	HhhFirst6       *ebpf.Variable `ebpf:"hhh_first6"`
+	HhhFirstEntries *ebpf.Variable `ebpf:"hhh_first_entries"`
 	HhhLevels4      *ebpf.Variable `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.Variable `ebpf:"hhh_levels6"`
 	HhhS0c0Entries  *ebpf.Variable `ebpf:"hhh_s0c0_entries"`
@@ -567,6 +582,7 @@ type HhhVariables struct {
 	HhhW1Entries    *ebpf.Variable `ebpf:"hhh_w1_entries"`
 	HhhW2Entries    *ebpf.Variable `ebpf:"hhh_w2_entries"`
 	HhhW3Entries    *ebpf.Variable `ebpf:"hhh_w3_entries"`
+	HhhWhole        *ebpf.Variable `ebpf:"hhh_whole"`
 	KeyFamily       *ebpf.Variable `ebpf:"key_family"`
 	KeyFields       *ebpf.Variable `ebpf:"key_fields"`
 	KeyTagged       *ebpf.Variable `ebpf:"key_tagged"`

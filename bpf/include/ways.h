@@ -383,3 +383,32 @@ static __always_inline void ways_take(struct phv *phv, const struct pass *p, __u
 	WRITE_WAY(2);
 	WRITE_WAY(3);
 }
+
+#define MIX_WAY(i)                                                                                    \
+	do {                                                                                          \
+		__u64 *row_;                                                                          \
+		if (i < ways_count && way == i) {                                                     \
+			row_ = ROW_OF(i);                                                             \
+			if (!row_)                                                                    \
+				return;                                                               \
+			if (takes) {                                                                  \
+				WRITE_WORD(0);                                                        \
+				WRITE_WORD(1);                                                        \
+				if (p->key.words > WAYS_SHORT) {                                      \
+					WRITE_WORD(2);                                                \
+					WRITE_WORD(3);                                                \
+					WRITE_WORD(4);                                                \
+				}                                                                     \
+			}                                                                             \
+			reg_store(row_, ways_counted(reg_load(row_)) + adds);                         \
+		}                                                                                     \
+	} while (0)
+
+/* Second pass of a table whose sums over any keys are unbiased: the entry grows, whether its key stays or not. adds holds a note above a count. */
+static __always_inline void ways_mix(struct phv *phv, const struct pass *p, __u32 way, int takes, __u64 adds)
+{
+	MIX_WAY(0);
+	MIX_WAY(1);
+	MIX_WAY(2);
+	MIX_WAY(3);
+}

@@ -91,6 +91,10 @@ func Subjects() ([]Subject, error) {
 		return nil, err
 	}
 	list = append(list, more...)
+	if more, err = networked(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	if more, err = queued(); err != nil {
 		return nil, err
 	}

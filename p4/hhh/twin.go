@@ -15,12 +15,13 @@ func forms() []twin.Form {
 		maps.Copy(set, more)
 		return twin.Form{Name: name, Generated: true, Brief: len(more) > 0, Set: set}
 	}
-	// Two forms have all parts of the three that only the study runs.
+	// Two forms have all parts of the four that only the study runs.
 	study := func(f twin.Form) twin.Form {
 		f.Study = true
 		return f
 	}
 	return []twin.Form{{}, study(small("dst", map[string]string{"dimension": "dst"})), study(small("nibble", map[string]string{"level": "nibble"})),
+		study(small("bit", map[string]string{"level": "bit"})),
 		small("dst-nibble", map[string]string{"dimension": "dst", "level": "nibble"}), small("both", map[string]string{"dimension": "both"}),
 		study(small("both-nibble", map[string]string{"dimension": "both", "level": "nibble"})), small("small", nil)}
 }

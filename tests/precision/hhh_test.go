@@ -75,6 +75,9 @@ func TestHeavyNetworks(t *testing.T) {
 		{"stacking, IPv6", true, least, map[string]string{"method": "stacking", "family": "6", "entries": "8192"}},
 		{"stacking, IPv6 nibbles", true, least, map[string]string{"method": "stacking", "family": "6", "level": "nibble", "bits6": "36"}},
 		{"random-prefix, nibbles", false, few, map[string]string{"level": "nibble", "initial": "10"}},
+		{"whole, bits", false, least, map[string]string{"level": "bit", "entries": "256"}},
+		{"whole, IPv6 pairs", true, least, map[string]string{"method": "whole", "dimension": "both"}},
+		{"random-prefix, bits", false, most, map[string]string{"method": "random-prefix", "level": "bit"}},
 		{"destinations, bytes", false, few, map[string]string{"dimension": "dst", "count": "bytes", "initial": "1", "family": "4"}},
 	}
 	err := Parallel(len(cases), func(n int) error {

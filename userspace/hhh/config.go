@@ -15,6 +15,8 @@ const fullPacket = 1500
 type config struct {
 	ways      heavy.Ways
 	stacking  bool
+	whole     bool // keys are whole addresses
+	exact     int  // random-prefix and whole: levels of up to 8 bits that are counted exactly; 0: none
 	bytes     bool
 	step      int // bits of a level
 	levels4   int // below the root
@@ -26,22 +28,27 @@ type config struct {
 	top       int
 }
 
+var steps = map[string]int{"byte": 8, "nibble": 4, "bit": 1}
+
 var dimensions = map[string]heavy.Fields{"src": heavy.Src, "dst": heavy.Dst, "both": heavy.Src | heavy.Dst}
 
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{stacking: v.Text("method") == "stacking", bytes: v.Text("count") == "bytes", step: 8, threshold: v.Float("threshold"),
 		budget: v.Float("recirculation"), passes: v.Float("passes"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
-	if v.Text("level") == "nibble" {
-		c.step = 4
-	}
+	c.whole = v.Text("method") == "whole"
+	c.step = steps[v.Text("level")]
 	c.levels4, c.levels6 = 32/c.step, int(v.Int("bits6"))/c.step
 	spec := heavy.Spec{Fields: dimensions[v.Text("dimension")], Family: heavy.ParseFamily(v.Text("family")), Tagged: true}
 	c.ways.Spec = spec
 	if v.Text("method") == auto {
 		c.stacking = c.stackable() == nil && spec.Family != heavy.Both && setup.Hash != algo.HashCRC
+		c.whole = c.step == 1 && setup.Hash != algo.HashCRC
 	}
 	if c.stacking && spec.Family == heavy.Both {
 		spec.Family = heavy.IPv4
+	}
+	if exact := v.Text("exact8"); exact == "on" || exact == auto && setup.Hash != algo.HashCRC && c.firstable() == nil {
+		c.exact = exactBits / c.step
 	}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
 		Admission: heavy.ParseAdmission(v.Text("admission")), Subtract: true, Noted: setup.Hash != algo.HashCRC}
@@ -50,7 +57,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	}
 	if c.budget == 0 {
 		c.budget = 1
-		if !c.ways.Adapts && !(c.stacking && v.Text("initial") == auto) {
+		if !c.ways.Adapts && !((c.stacking || c.whole) && v.Text("initial") == auto) {
 			c.budget = min(1, 2*float64(c.instances())/float64(c.ways.Initial+1))
 		}
 	}
@@ -69,11 +76,13 @@ const (
 	stackedEntries = 4096
 )
 
-// readInitial: for stacking and a switch (hashes with CRC) it is compiled in.
+// readInitial: for stacking, whole keys and a switch (hashes with CRC) it is compiled in.
 func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	switch text := v.Text("initial"); {
 	case text == auto && setup.Hash == algo.HashCRC:
 		c.ways.Initial = switchInitial
+	case text == auto && c.whole: // the number of second passes grows with the logarithm of the packets'
+		c.ways.Initial = 0
 	case text == auto && c.stacking:
 		c.ways.Initial = uint64(max(1, c.ways.Entries/stackedEntries))
 	case text == auto:
@@ -97,8 +106,26 @@ func (c *config) unitOfInitial() float64 {
 // maxStack is STACK_LEVELS of bpf/hhh: levels of stacking that are not exact.
 const maxStack = 7
 
-// exactBits of an address, and shorter prefixes, are counted exactly in stacking.
+// exactBits of an address, and shorter prefixes, are counted exactly in stacking, and in the other methods if config.exact is set.
 const exactBits = 8
+
+// isExact: a prefix that is counted exactly.
+func (c *config) isExact(p heavy.Prefix) bool {
+	return p.Bits() == 0 || p.Bits() <= exactBits && (c.stacking || c.exact > 0)
+}
+
+// firstable returns why prefixes of 8 bits cannot be counted exactly in random-prefix; nil if they can.
+func (c *config) firstable() error {
+	switch {
+	case c.stacking:
+		return errors.New("stacking always does")
+	case c.ways.Spec.Fields == heavy.Src|heavy.Dst:
+		return errors.New("256 counters are of one address: choose a dimension")
+	case c.levels6*c.step <= exactBits && c.ways.Spec.Family != heavy.IPv4:
+		return fmt.Errorf("no level of IPv6 is left above hhh.bits6 = %d", c.levels6*c.step)
+	}
+	return nil
+}
 
 // stackFirst is the shortest prefix that is not exact.
 func (c *config) stackFirst() int { return exactBits + c.step }
@@ -122,11 +149,11 @@ func (c *config) instances() int {
 // stackable returns why stacking is impossible; nil if it is possible.
 func (c *config) stackable() error {
 	if c.ways.Spec.Fields == heavy.Src|heavy.Dst {
-		return errors.New("stacking counts one address: an instance for every pair of levels does not fit 20 stages. Choose random-prefix")
+		return errors.New("stacking counts one address: an instance for every pair of levels does not fit 20 stages. Choose random-prefix or whole")
 	}
 	if n := c.stackLevels(); n < 1 || n > maxStack {
 		return fmt.Errorf("stacking supports 1 to %d levels above %d bits, %d are asked for: IPv4 in bytes or nibbles, "+
-			"IPv6 (hhh.family=6) in bytes with hhh.bits6 up to 64 or in nibbles up to 36. Choose random-prefix for more", maxStack, exactBits, n)
+			"IPv6 (hhh.family=6) in bytes with hhh.bits6 up to 64 or in nibbles up to 36. Choose random-prefix or whole for more", maxStack, exactBits, n)
 	}
 	return nil
 }
@@ -135,6 +162,17 @@ func (c *config) check(v algo.Values, setup algo.Setup) error {
 	if c.stacking {
 		if err := c.stackable(); err != nil {
 			return v.Error("method", err.Error())
+		}
+	}
+	if c.whole && setup.Hash == algo.HashCRC {
+		return v.Error("method", "a switch has no whole keys (docs/twins.md): choose random-prefix")
+	}
+	if c.step == 1 && c.ways.Spec.Fields == heavy.Src|heavy.Dst {
+		return v.Error("level", "a pair of addresses has 1,089 pairs of levels by bit: choose nibble, or one dimension")
+	}
+	if c.exact > 0 {
+		if err := c.firstable(); err != nil {
+			return v.Error("exact8", err.Error())
 		}
 	}
 	if bits := int(v.Int("bits6")); bits%c.step != 0 {
@@ -161,8 +199,11 @@ func (c *config) draws(v4 bool) float64 {
 	if v4 {
 		n = c.levels4
 	}
-	if c.ways.Spec.Fields == heavy.Src|heavy.Dst {
+	switch {
+	case c.whole:
+		return 1
+	case c.ways.Spec.Fields == heavy.Src|heavy.Dst:
 		return float64((n + 1) * (n + 1))
 	}
-	return float64(n)
+	return float64(n - c.exact)
 }

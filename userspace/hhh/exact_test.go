@@ -72,6 +72,50 @@ func TestStackingWithRoom(t *testing.T) {
 	}
 }
 
+// With an entry for every address whole keys equal the truth, by any level, dimension and family, and have intervals without width.
+func TestWholeWithRoom(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, set := range []map[string]string{{"level": "bit"}, {"dimension": "dst", "level": "nibble", "family": "6"}, {"count": "bytes", "family": "4"}, {"dimension": "both"}} {
+		set := maps.Clone(set)
+		set["method"], set["threshold"] = "whole", "0.02"
+		l := last(t, set)
+		found := map[any][]any{}
+		for _, row := range l.Report.Tables[0].Rows {
+			found[row[0]] = row
+		}
+		for _, row := range l.Truth.Tables[0].Rows {
+			got := found[row[0]]
+			if got == nil || got[1] != row[1] || got[2] != row[2] || got[5] != row[1] || got[6] != row[1] || got[4] != 0.0 {
+				t.Errorf("%v: %v is %v, in truth %v", set, row[0], got, row)
+			}
+		}
+		if len(found) != len(l.Truth.Tables[0].Rows) || len(found) < 8 {
+			t.Errorf("%v: %d prefixes, in truth %d", set, len(found), len(l.Truth.Tables[0].Rows))
+		}
+	}
+}
+
+// Prefixes of 8 bits have no error in random-prefix either.
+func TestExactFirstByte(t *testing.T) {
+	testutil.NeedRoot(t)
+	l := last(t, map[string]string{"method": "random-prefix", "threshold": "0.1", "entries": "256"})
+	exact := map[any]any{}
+	for _, row := range l.Truth.Tables[0].Rows {
+		exact[row[0]] = row[1]
+	}
+	checked := 0
+	for _, row := range l.Report.Tables[0].Rows {
+		if p := netip.MustParsePrefix(row[0].(string)); p.Bits() <= exactBits {
+			if checked++; row[1] != exact[row[0]] || row[5] != row[6] || row[4] != 0.0 {
+				t.Errorf("%v, in truth %v", row, exact[row[0]])
+			}
+		}
+	}
+	if checked < 3 {
+		t.Errorf("%d prefixes of 8 bits or less", checked)
+	}
+}
+
 func last(t *testing.T, set map[string]string) (l report.Line) {
 	t.Helper()
 	v, err := algo.NewValues(Name, params, set)

@@ -29,7 +29,7 @@ func descriptor() *algo.Descriptor {
 		Twin:     twinForms,
 		Spec:     bpf.LoadHhh,
 		Config:   algo.Typed(newConfig),
-		Layout:   1,
+		Layout:   2,
 		Findings: findings,
 	}
 }
@@ -45,6 +45,12 @@ hhh.method=stacking counts every packet at every level, in a PRECISION each: exa
 random-prefix below. There is room for seven levels: one IPv4 address in bytes or nibbles, or with hhh.family=6 one IPv6 address in
 bytes down to 64 bits. hhh.entries is divided among them.
 
+hhh.method=whole stores whole addresses in one table and adds them up to prefixes of any length at the end of a window: one count a
+packet, whatever the levels. A packet without an entry is worth half of the smallest counter, with such a probability that sums are unbiased; its key
+replaces that entry's with a probability by their sizes. Exact while the addresses of a window have entries.
+
+hhh.level=bit has 32 levels of an IPv4 address: prefixes of any length.
+
 The initial value is subtracted before counts are multiplied, or every prefix that had luck once would stand there with
 initial x levels. A heavy prefix loses as much: its count is low by up to hhh.initial times the number of levels, which is
 part of the error. hhh.initial=auto begins with 1, and follows the load by windows (hhh.passes).
@@ -53,19 +59,21 @@ Two dimensions (hhh.dimension=both) have levels of both addresses: (4+1)^2 for t
 more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to what nobody looks at.`
 
 var params = []algo.Param{
-	{Key: "method", Type: algo.Enum, Default: auto, Choices: []string{auto, "random-prefix", "stacking"},
-		Help: "one instance for a random level, or one for each; auto: stacking where hhh.family is 4 or 6 and its levels fit"},
+	{Key: "method", Type: algo.Enum, Default: auto, Choices: []string{auto, "random-prefix", "stacking", "whole"},
+		Help: "one instance for a random level, or one for each, or one table of whole addresses; auto: whole for hhh.level=bit, else stacking where hhh.family is 4 or 6 and its levels fit"},
 	{Key: "dimension", Type: algo.Enum, Default: "src", Choices: []string{"src", "dst", "both"}, Help: "address whose prefixes are counted"},
 	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4 unless this is 6"},
-	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble"}, Help: "bits from one level to the next: 8 or 4"},
+	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble", "bit"}, Help: "bits from one level to the next: 8, 4 or 1"},
+	{Key: "exact8", Type: algo.Enum, Default: auto, Choices: []string{auto, "on", "off"},
+		Help: "random-prefix, whole: count prefixes of up to 8 bits of one address in 256 counters a family, so that no level of theirs is drawn; auto: on, but for pairs of addresses and CRC"},
 	{Key: "bits6", Type: algo.Int, Default: "64", Min: "8", Max: "128", Help: "longest IPv6 prefix that is counted"},
 	{Key: "threshold", Type: algo.Float, Default: "1/100", Min: "0.00001", Max: "1", Help: "share of the traffic from which on a prefix is heavy"},
 	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what is heavy"},
-	{Key: "ways", Type: algo.Int, Default: "4", Min: "1", Max: "4", Help: "random-prefix: arrays that the entries are split into; stacking has 2 a level"},
+	{Key: "ways", Type: algo.Int, Default: "4", Min: "1", Max: "4", Help: "random-prefix, whole: arrays that the entries are split into; stacking has 2 a level"},
 	{Key: "entries", Type: algo.Int, Default: "4096", Min: "24", Max: "262144", Help: "prefixes that can be remembered, all levels together, on every CPU"},
-	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames[:3], Help: "who takes an entry over"},
+	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames[:3], Help: "who takes an entry over; whole: by size"},
 	{Key: "initial", Type: algo.String, Default: auto,
-		Help: "value that counters begin with: second passes are at most one in this many packets; bytes: times 1500; auto: 1, and as much more as hhh.passes asks for (stacking: 1 up to 4096 entries, else entries / 4096; CRC: 100)"},
+		Help: "value that counters begin with: second passes are at most one in this many packets; bytes: times 1500; auto: 1, and as much more as hhh.passes asks for (stacking: 1 up to 4096 entries, else entries / 4096; CRC: 100). whole: a newcomer's least weight; auto: its packet"},
 	{Key: "passes", Type: algo.Float, Default: "200000", Min: "1", Max: "1000000000", Unit: "a second",
 		Help: "second passes, of all CPUs together, that hhh.initial=auto stays below from the third window on"},
 	{Key: "recirculation", Type: algo.Float, Default: "0", Min: "0", Max: "1",

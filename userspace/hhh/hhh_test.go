@@ -74,7 +74,7 @@ func TestDeviationOfOnePacket(t *testing.T) {
 	h := heavy.Heavy{Count: 1500, Prefix: heavy.Prefix{Src: netip.MustParsePrefix("192.0.2.1/32")}}
 	h.Count *= c.draws(true)
 	want := math.Sqrt(h.Count * 1500 * (c.draws(true) - 1))
-	if got := c.deviation(h, n, 0); math.Abs(got-want) > 1e-6*want {
+	if got := c.deviation(h, n, seen{}); math.Abs(got-want) > 1e-6*want {
 		t.Errorf("%g, want %g", got, want)
 	}
 }
@@ -117,6 +117,51 @@ func TestAuto(t *testing.T) {
 		}
 		if err == nil {
 			t.Errorf("initial %q is taken", bad)
+		}
+	}
+}
+
+// By bit whole keys are the default, and stacking has no stages; 8 bits are exact where 256 counters hold them, and never on a switch.
+func TestWholeAndExact(t *testing.T) {
+	for _, c := range []struct {
+		set     map[string]string
+		hash    algo.Hash
+		whole   bool
+		exact   int
+		draws   float64
+		refused string
+	}{
+		{set: nil, exact: 1, draws: 3},
+		{set: map[string]string{"exact8": "off"}, draws: 4},
+		{set: nil, hash: algo.HashCRC, draws: 4},
+		{set: map[string]string{"level": "nibble"}, exact: 2, draws: 6},
+		{set: map[string]string{"level": "bit"}, whole: true, exact: 8, draws: 1},
+		{set: map[string]string{"level": "bit", "family": "4"}, whole: true, exact: 8, draws: 1},
+		{set: map[string]string{"level": "bit", "method": "random-prefix"}, exact: 8, draws: 24},
+		{set: map[string]string{"level": "bit"}, hash: algo.HashCRC, draws: 32},
+		{set: map[string]string{"method": "whole", "dimension": "both"}, whole: true, draws: 1},
+		{set: map[string]string{"dimension": "both"}, draws: 25},
+		{set: map[string]string{"bits6": "8"}, draws: 4},
+		{set: map[string]string{"method": "stacking"}, draws: 4},
+		{set: map[string]string{"bits6": "8", "exact8": "on"}, refused: "no level of IPv6 is left"},
+		{set: map[string]string{"dimension": "both", "exact8": "on"}, refused: "choose a dimension"},
+		{set: map[string]string{"method": "stacking", "exact8": "on"}, refused: "always does"},
+		{set: map[string]string{"level": "bit", "dimension": "both"}, refused: "1,089 pairs"},
+		{set: map[string]string{"level": "bit", "method": "stacking", "family": "4"}, refused: "24 are asked for"},
+		{set: map[string]string{"method": "whole"}, hash: algo.HashCRC, refused: "a switch has no whole keys"},
+	} {
+		v, err := algo.NewValues(Name, params, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := newConfig(v, algo.Setup{Hash: c.hash})
+		switch {
+		case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
+			t.Errorf("%v: %v, want %q", c.set, err, c.refused)
+		case c.refused == "" && err != nil:
+			t.Errorf("%v: %v", c.set, err)
+		case c.refused == "" && (got.whole != c.whole || got.exact != c.exact || got.draws(true) != c.draws):
+			t.Errorf("%v: whole %v, %d exact levels, %g draws, want %+v", c.set, got.whole, got.exact, got.draws(true), c)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type instance struct {
 	*config
 	head   snapshot.Head
 	stack  stack
+	first  *maps.Array // of prefixes of 8 bits
 	counts *maps.Array
 	words  []uint64
 	judged bool          // an oracle compares found with the truth
@@ -35,8 +36,12 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	constants := map[constant.Name]any{constant.HhhStacking: i.stacking, constant.HhhBytes: i.bytes, constant.HhhStep: uint32(i.step),
-		constant.HhhLevels4: uint32(i.levels4), constant.HhhLevels6: uint32(i.levels6)}
+		constant.HhhLevels4: uint32(i.levels4), constant.HhhLevels6: uint32(i.levels6),
+		constant.HhhWhole: i.whole, constant.HhhExact: uint32(i.exact), constant.HhhFirst6: uint32(i.first6())}
 	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
+	}
+	if err := maps.SetEntries(spec, firstArray, uint32(i.firsts())); err != nil {
 		return err
 	}
 	ways := i.ways
@@ -65,6 +70,11 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	}
 	if i.stacking {
 		return i.stack.bind(set)
+	}
+	if i.exact > 0 {
+		if i.first, err = set.Array(firstArray); err != nil {
+			return err
+		}
 	}
 	return i.ways.Bind(set)
 }
@@ -138,13 +148,15 @@ func (i *instance) entries(s *snapshot.Snapshot, bank int) error {
 	}
 	t.Unseen = i.ways.UnseenAmong(counts(s.Words[counterWords]).unmatched())
 	t.Into(s)
-	return nil
+	return i.readFirst(s, bank)
 }
 
 // seen is the arrays' content.
 type seen struct {
 	estimates map[heavy.Prefix]float64
 	margins   map[heavy.Prefix]margin
+	parts     map[heavy.Prefix]portion // whole: what the prefixes' counts consist of
+	all       portion                  // ... and the table's
 	records   int
 	smallest  float64 // counter that a prefix without an entry competes with
 }
@@ -224,13 +236,13 @@ func (c *config) body(n counts, seen seen) report.Body {
 	t := c.table(found, total)
 	c.enclose(&t)
 	for row, h := range found[:len(t.Rows)] {
-		t.Rows[row] = append(t.Rows[row], c.deviation(h, n, seen.smallest))
+		t.Rows[row] = append(t.Rows[row], c.deviation(h, n, seen))
 		bar := c.threshold * float64(total)
 		for _, of := range []struct {
 			value float64
 			margin
 		}{{h.Count, seen.margins[h.Prefix]}, {h.Conditioned, seen.conditioned(found, h.Prefix)}} {
-			of.margin = of.nearby(h.Conditioned, bar)
+			of.margin = of.nearby(h.Conditioned, bar, c.widened())
 			t.Rows[row] = append(t.Rows[row], max(0, of.value-of.below), min(float64(total), of.value+of.above))
 		}
 	}
@@ -263,11 +275,15 @@ func (c *config) enclose(t *report.Table) {
 
 // deviation: of N packets each was counted with probability 1/draws, so draws times the count has the variance N (draws - 1);
 // bytes arrive in packets of the mean size. The number of packets before the prefix was admitted is geometric, as in precision.
-func (c *config) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
+func (c *config) deviation(h heavy.Heavy, n counts, seen seen) float64 {
 	v4 := h.Prefix.IsV4()
-	if h.Prefix == c.root(v4) || c.stacking && h.Prefix.Bits() <= exactBits {
+	switch {
+	case c.isExact(h.Prefix):
 		return 0
+	case c.whole:
+		return seen.parts[h.Prefix].deviation(seen.all)
 	}
+	smallest := seen.smallest
 	if c.stacking {
 		return min(h.Count, smallest)
 	}

@@ -44,6 +44,9 @@ func stacked(estimate, initial, smallest float64) margin {
 
 // conditioned is the margin of a conditioned count: those of all counts in it.
 func (s seen) conditioned(found []heavy.Heavy, p heavy.Prefix) margin {
+	if s.parts != nil {
+		return s.rest(found, p)
+	}
 	m := s.margins[p]
 	minus, plus := heavy.Parts(found, p)
 	for _, o := range minus {
@@ -59,12 +62,19 @@ func (s seen) conditioned(found []heavy.Heavy, p heavy.Prefix) margin {
 // prefixes below a threshold the luckiest are listed: if networks are about equally large, a third of those at the threshold
 // are more than two standard deviations below their estimate. The whole interval measures the distance: for an estimate without the initial
 // value, which has little range below it, chance matters as much as for one with as much range on both sides.
-func (m margin) nearby(conditioned, threshold float64) margin {
+func (m margin) nearby(conditioned, threshold, widened float64) margin {
 	if conditioned-(m.below+m.above)/2 < threshold {
-		m.below *= selected
+		m.below *= widened
 	}
 	return m
 }
 
-// selected widens 95 % of a normal distribution to 99.7 %.
-const selected = 1.5
+// selected widens 95 % of a normal distribution to 99.7 %. Whole keys have wider intervals, because all of a counter that has been added to is called a guess.
+const selected, selectedWhole = 1.5, 1.25
+
+func (c *config) widened() float64 {
+	if c.whole {
+		return selectedWhole
+	}
+	return selected
+}

@@ -25,7 +25,7 @@ import (
 
 // twinForms: the twin counts packets by IPv4 prefixes, at a random level. Stacking has another hash than CRC; IPv6 takes three words of key.
 var twinForms = []algo.TwinForm{algo.Just("method", auto, "random-prefix"), algo.Just("family", "4"), algo.Just("count", "packets"), algo.Just("ways", "2"),
-	algo.Just("admission", "9/8"), algo.Just("delay", "0")}
+	algo.Just("admission", "9/8"), algo.Just("delay", "0"), algo.Just("exact8", auto, "off")}
 
 // P4 implements algo.Twin.
 func (c *config) P4() (map[string]string, error) {

@@ -17,5 +17,8 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	if c.stacking {
 		return nil, fmt.Errorf("%w: stacking divides hhh.entries among its levels, each as good as a precision of that part: plan precision, or random-prefix", heavy.ErrPlan)
 	}
+	if c.whole {
+		return nil, fmt.Errorf("%w: whole keys are exact with an entry for every address of a window (report: entries_used), and standard_error states what fewer cost: plan random-prefix", heavy.ErrPlan)
+	}
 	return c.ways.Plan(load, max(c.draws(true), c.draws(false)))
 }

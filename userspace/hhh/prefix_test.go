@@ -79,8 +79,8 @@ func TestAncestors(t *testing.T) {
 				t.Errorf("%v: %s is missing in %v", c.set, want, got)
 			}
 		}
-		if n := conf.draws(netip.MustParseAddr(c.src).Is4()); c.set["dimension"] == "both" && int(n) != c.n || c.set["dimension"] != "both" && int(n) != c.n-1 {
-			t.Errorf("%v: a packet draws one of %g levels, there are %d nodes", c.set, n, c.n)
+		if n := conf.draws(netip.MustParseAddr(c.src).Is4()); c.set["dimension"] == "both" && int(n) != c.n || c.set["dimension"] != "both" && int(n) != c.n-1-conf.exact {
+			t.Errorf("%v: a packet draws one of %g levels, %d are exact, there are %d nodes", c.set, n, conf.exact, c.n)
 		}
 	}
 	conf := configOf(t, map[string]string{"dimension": "both"})
@@ -174,7 +174,7 @@ func TestNearby(t *testing.T) {
 		conditioned float64
 		wider       bool
 	}{{margin{20, 20}, 115, true}, {margin{20, 20}, 125, false}, {margin{5, 60}, 120, true}, {margin{5, 60}, 140, false}} {
-		got := c.m.nearby(c.conditioned, 100)
+		got := c.m.nearby(c.conditioned, 100, selected)
 		if got.above != c.m.above || (got.below > c.m.below) != c.wider || got.below < c.m.below {
 			t.Errorf("%+v of %g, threshold 100: %+v", c.m, c.conditioned, got)
 		}

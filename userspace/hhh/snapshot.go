@@ -11,8 +11,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// The words of a snapshot: counters, and a heavy.Table or the levels of stacking.
+// The words of a snapshot: counters, and a heavy.Table and the exact counts of 8 bits, or the levels of stacking.
 const (
+	firstWords   = "first" // by the first byte of an address, those of IPv6 last
 	counterWords = "counters"
 	nodeWords    = "nodes" // nodeWidth per prefix: first 64 bits of its addresses, length, count; in order
 	stackWords   = "stack" // records, smallest
@@ -59,9 +60,12 @@ func (c *config) open(s *snapshot.Snapshot) (n counts, out seen, err error) {
 	if c.stacking {
 		stack := stack{config: c}
 		out = stack.seen(stack.levelsOf(r), s.Parts)
+	} else if t := heavy.TableOf(r); c.whole {
+		out = c.wholeOf(t)
 	} else {
-		out = c.drawn(heavy.TableOf(r), n)
+		out = c.drawn(t, n)
 	}
+	c.addFirst(out, c.firstOf(r))
 	c.roots(out.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
 	return n, out, r.Err()
 }
@@ -96,6 +100,9 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	s.Words[counterWords] = snapshot.Sum(a.Words[counterWords], b.Words[counterWords])
 	if !c.stacking {
 		heavy.TableOf(x).Plus(heavy.TableOf(y), a.Parts, b.Parts).Into(s)
+		if c.exact > 0 {
+			s.Words[firstWords] = snapshot.Sum(a.Words[firstWords], b.Words[firstWords])
+		}
 		return s, nil
 	}
 	stack := stack{config: c}

@@ -13,7 +13,7 @@ import (
 // drawnOf is a snapshot of random prefixes: so many packets of 10.0.0.0/8, of which those in entries of level 1 are given.
 func drawnOf(t *testing.T, packets uint64, entries float64) *snapshot.Snapshot {
 	t.Helper()
-	s, v := snapshottest.New(t, Name, map[string]string{"dimension": "src", "family": "4", "method": "random-prefix"})
+	s, v := snapshottest.New(t, Name, map[string]string{"dimension": "src", "family": "4", "method": "random-prefix", "exact8": "off"})
 	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,49 @@ func stackedOf(t *testing.T, n uint64) *snapshot.Snapshot {
 	l.counts[node{0x0a << 56, 8}], l.counts[node{0x0a01 << 48, 16}] = n, n-1
 	l.into(s)
 	return s
+}
+
+// wholeOf is a snapshot of whole addresses: 10.1.1.1 with so many packets, of which the first 21 may be of others, and 10.1.2.2 with 400 exactly.
+func wholeOf(t *testing.T, n float64) *snapshot.Snapshot {
+	t.Helper()
+	s, v := snapshottest.New(t, Name, map[string]string{"family": "4", "method": "whole", "level": "bit"})
+	c, err := newConfig(v, algo.SetupOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := make(snapshot.Words, bpf.HhhHhhCounterHHH_COUNTS)
+	words[bpf.HhhHhhCounterHHH_PACKETS], words[bpf.HhhHhhCounterHHH_IPV4] = uint64(n)+500, uint64(n)+500
+	s.Words[counterWords] = words
+	first := make(snapshot.Words, c.firsts())
+	first[10], first[11] = uint64(n)+400, 100
+	s.Words[firstWords] = first
+	of := func(address uint64) heavy.Key { return heavy.Key{address<<32 | 1, 1 | 32<<8} }
+	table := &heavy.Table{Counts: map[heavy.Key]float64{of(0x0a010202): 400}, Guesses: map[heavy.Key]heavy.Guess{of(0x0a010202): heavy.Unnoted(1, 1)},
+		Records: 2, Entries: 16, Minimum: 3}
+	table.Counts[of(0x0a010101)], table.Guesses[of(0x0a010101)] = n, heavy.Unnoted(21, 21)
+	table.Into(s)
+	return s
+}
+
+// Whole addresses add up to prefixes of any length; those of 8 bits or less are exact, and so are addresses that never shared an entry.
+func TestReportOfWholeKeys(t *testing.T) {
+	s := wholeOf(t, 10000)
+	for _, c := range []struct {
+		prefix                    string
+		packets, low, conditioned float64
+	}{{"10.1.1.1/32", 10000, 9960, 10000}, {"10.1.2.2/32", 400, 400, 400}} {
+		row := rowOf(t, s, c.prefix)
+		if row[1] != c.packets || row[2] != c.conditioned || row[5].(float64) < c.low || row[5].(float64) > c.packets {
+			t.Errorf("%v, want %+v", row, c)
+		}
+	}
+	snapshottest.Stands(t, s)
+	merged := snapshottest.Merge(t, s, wholeOf(t, 3000))
+	if row := rowOf(t, merged, "10.1.1.1/32"); row[1] != 13000.0 || row[6].(float64) <= 13000 {
+		t.Errorf("two hosts: %v", row)
+	}
+	snapshottest.Stands(t, merged)
+	snapshottest.Edges(t, s, snapshottest.Edge{Name: firstWords, At: 10, Good: []uint64{0, mostCounted}, Bad: []uint64{mostCounted + 1}})
 }
 
 func rowOf(t *testing.T, s *snapshot.Snapshot, prefix string) []any {

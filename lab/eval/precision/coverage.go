@@ -14,7 +14,16 @@ import (
 
 // Cells are what the intervals of precision and hhh are judged on; captures only where their folder is not "".
 func Cells(captures string) []coverage.Cell {
-	list := []coverage.Cell{
+	list := modelCells()
+	if captures != "" {
+		list = append(list, captured(captures)...)
+	}
+	return alone(list)
+}
+
+// modelCells are traffic without a capture.
+func modelCells() []coverage.Cell {
+	return []coverage.Cell{
 		modelled("heavy-tailed", func(seed uint64) precision.Sizes {
 			return precision.Sizes{Flows: 27167, Packets: 50000, Offset: 5, Skew: 0.9, Seed: seed, Scattered: true}
 		}),
@@ -29,10 +38,6 @@ func Cells(captures string) []coverage.Cell {
 		}),
 		{Name: "bursts", Open: trains},
 	}
-	if captures != "" {
-		list = append(list, captured(captures)...)
-	}
-	return alone(list)
 }
 
 // alone gives every configuration a cell of its own: a packet passes twice for one algorithm of a chain only, and what others
@@ -86,10 +91,11 @@ func configs() []coverage.Config {
 	}
 }
 
-func coverageCells(*eval.Page) []coverage.Cell {
-	dir := os.Getenv("XDPMON_TRACES")
-	if dir == "" {
-		dir = filepath.Join("..", "shared", "traces")
+func coverageCells(*eval.Page) []coverage.Cell { return Cells(captureFolder()) }
+
+func captureFolder() string {
+	if dir := os.Getenv("XDPMON_TRACES"); dir != "" {
+		return dir
 	}
-	return Cells(dir)
+	return filepath.Join("..", "shared", "traces")
 }

@@ -26,6 +26,7 @@ func init() {
 		{Name: "skew-uwisc", Title: "Figure 3.7, c and f: comparison, very skewed", Run: skew(uwisc)},
 		{Name: "hhh", Title: "Figure 3.8: hierarchical heavy hitters", Run: hierarchy},
 		{Name: "levels", Title: "Figure 3.8: errors by prefix length", Run: levels},
+		{Name: "bits", Title: "Hierarchical heavy hitters by bit: whole keys beside drawn levels and stacks", Run: bits},
 		{Name: "deterministic", Title: "Figure 3.9: deterministic admission", Run: deterministic},
 		{Name: "captures", Title: "Real captures", Run: captures},
 		coverage.Section(coverageCells),

@@ -8,17 +8,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// MST counts the byte prefixes of an IPv4 source in one Space-Saving a level (section 3.2), and RHHH, which draws one level a
+// MST counts the prefixes of an IPv4 source in one Space-Saving a level (section 3.2), and RHHH, which draws one level a
 // packet. References for hhh.
 type MST struct {
-	levels [4]*SpaceSaving // 8, 16, 24, 32 bits
-	draw   func() int      // of a level from 0 to 3; nil: all
+	step   int            // bits of a level
+	levels []*SpaceSaving // step, 2 step ... 32 bits
+	draw   func() int     // of a level from 0 on; nil: all
 	total  float64
 }
 
-// NewMST divides entries among the levels.
-func NewMST(entries int) *MST {
-	m := &MST{}
+// NewMST divides entries among the levels of bytes.
+func NewMST(entries int) *MST { return NewMSTBy(8, entries) }
+
+// NewMSTBy divides entries among levels of so many bits.
+func NewMSTBy(step, entries int) *MST {
+	m := &MST{step: step, levels: make([]*SpaceSaving, 32/step)}
 	for i := range m.levels {
 		m.levels[i] = NewSpaceSaving(entries / len(m.levels))
 	}
@@ -46,7 +50,7 @@ func (m *MST) Add(src netip.Addr) {
 
 func (m *MST) add(level int, src netip.Addr) {
 	b := src.As4()
-	w := binary.BigEndian.Uint32(b[:]) &^ (1<<(24-8*level) - 1)
+	w := binary.BigEndian.Uint32(b[:]) &^ (1<<(32-m.step*(level+1)) - 1)
 	m.levels[level].Add(heavy.Key{uint64(w), 1})
 }
 
@@ -61,7 +65,7 @@ func (m *MST) Counts() map[heavy.Prefix]float64 {
 		for key, n := range s.Counts() {
 			var b [4]byte
 			binary.BigEndian.PutUint32(b[:], uint32(key[0]))
-			counts[heavy.Prefix{Src: netip.PrefixFrom(netip.AddrFrom4(b), 8*level+8)}] = n * factor
+			counts[heavy.Prefix{Src: netip.PrefixFrom(netip.AddrFrom4(b), m.step*(level+1))}] = n * factor
 		}
 	}
 	return counts

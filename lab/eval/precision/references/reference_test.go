@@ -57,3 +57,28 @@ func TestMST(t *testing.T) {
 		t.Errorf("RHHH: %v packets of %v, want about 10000", n, p)
 	}
 }
+
+// TestWhole: with room every prefix is exact, and without it a prefix is right on average.
+func TestWhole(t *testing.T) {
+	p := heavy.Prefix{Src: netip.MustParsePrefix("10.1.0.0/17")}
+	for _, c := range []struct {
+		entries, ways int
+		most          float64
+	}{{4096, 4, 0}, {64, 1, 3}, {64, 4, 3}} {
+		var off []float64
+		for seed := range uint64(30) {
+			w := NewWhole(c.entries, c.ways, seed)
+			for i := range 20000 {
+				w.Add(netip.AddrFrom4([4]byte{10, byte(i % 4), 1, byte(i % 100)}))
+			}
+			off = append(off, w.Counts(1)[p]-5000)
+		}
+		sum, squares := 0.0, 0.0
+		for _, x := range off {
+			sum, squares = sum+x, squares+x*x
+		}
+		if math.Abs(sum) > c.most*math.Sqrt(squares) || c.most > 0 && squares == 0 {
+			t.Errorf("%d entries, %d ways: off by %v", c.entries, c.ways, off)
+		}
+	}
+}
