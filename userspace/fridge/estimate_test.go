@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // drawn makes what two fridges count of n requests with one delay: a request enters fridge k with its share, and is found
@@ -103,7 +104,7 @@ func TestFit(t *testing.T) {
 
 // TestRates: a delay that is longer than a window is predicted from the windows that it spans.
 func TestRates(t *testing.T) {
-	parts := []Part{{Slots: 1024, P: 1, Share: 1, Shards: 4}}
+	parts := []layout.Part{{Slots: 1024, P: 1, Share: 1, Shards: 4}}
 	r := newRates(parts)
 	if r.survived(0, 1e9) != 0 || !math.IsInf(r.lifetime(0), 1) {
 		t.Error("rates without a window")
@@ -149,7 +150,7 @@ func TestGroupOrder(t *testing.T) {
 
 // A gap is judged by the middle of its bin.
 func TestGapsAreCentred(t *testing.T) {
-	parts, err := parseParts("256@1")
+	parts, err := layout.Parse("256@1")
 	if err != nil {
 		t.Fatal(err)
 	}

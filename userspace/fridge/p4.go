@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs, tcp-data or dns, with the table correction; rows are
@@ -70,7 +71,7 @@ func (c *config) P4() (map[string]string, error) {
 		own.refine()
 	}
 	t := &twin{config: &own}
-	t.slots, t.shards = totals(own.parts)
+	t.slots, t.shards = layout.Totals(own.parts)
 	if err := t.aligned(); err != nil {
 		return nil, err
 	}
@@ -171,7 +172,7 @@ control FridgePlace(in bit<32> slot, in bit<32> luck, inout place_t at) {`
 func (t *twin) place() {
 	t.Line(placeType)
 	var actions, entries []string
-	places := layout(t.parts)
+	places := layout.Of(t.parts)
 	for k, p := range places[:len(t.parts)] {
 		free, admit := p.Bits-p.ShardBits, p.Admit
 		t.Line("    action in_%d(bit<1> admitted) {", k)
@@ -181,8 +182,8 @@ func (t *twin) place() {
 		actions = append(actions, fmt.Sprintf("in_%d", k))
 		route := fmt.Sprintf("%d .. %d", t.routeBefore(k), p.Route-1)
 		entries = append(entries, fmt.Sprintf("(%s, 0 .. %d): in_%d(1)", route, admit-1, k))
-		if admit < one16 {
-			entries = append(entries, fmt.Sprintf("(%s, %d .. %d): in_%d(0)", route, admit, one16-1, k))
+		if admit < layout.One {
+			entries = append(entries, fmt.Sprintf("(%s, %d .. %d): in_%d(0)", route, admit, layout.One-1, k))
 		}
 	}
 	t.table("place", strings.Join(actions, " "), []string{"luck[31:16] : range", "luck[15:0]  : range"}, entries, "")
@@ -192,7 +193,7 @@ func (t *twin) routeBefore(k int) uint32 {
 	if k == 0 {
 		return 0
 	}
-	return layout(t.parts)[k-1].Route
+	return layout.Of(t.parts)[k-1].Route
 }
 
 // index concatenates the high bits of base and the low bits, n slots wide, of the hash from bit `from` on.

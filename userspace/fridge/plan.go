@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -49,7 +50,7 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 
 // best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as many
 // entries as the memory left by its histogram holds.
-func (l *load) best(given *config, parts func(slots int) []Part) (option, error) {
+func (l *load) best(given *config, parts func(slots int) []layout.Part) (option, error) {
 	var found option
 	least := int64(math.MaxInt64)
 	for _, c := range variants(given) {
@@ -86,8 +87,8 @@ func variants(given *config) []config {
 }
 
 // sized finds the largest power of two of slots that fits; need is the memory of the smallest.
-func (l *load) sized(c config, parts func(slots int) []Part) (found option, need int64) {
-	for slots := 4 * minSlots; slots <= mostSlots; slots *= 2 {
+func (l *load) sized(c config, parts func(slots int) []layout.Part) (found option, need int64) {
+	for slots := 4 * layout.LeastSlots; slots <= mostSlots; slots *= 2 {
 		o := l.option(c, parts(slots))
 		if need == 0 {
 			need = o.bytes
@@ -101,11 +102,11 @@ func (l *load) sized(c config, parts func(slots int) []Part) (found option, need
 	return found, need
 }
 
-func (l *load) option(c config, parts []Part) option {
+func (l *load) option(c config, parts []layout.Part) option {
 	c.parts = parts
-	_ = shard(c.parts, auto)
+	_ = layout.Shard(c.parts, auto)
 	o := option{config: &c, text: partsText(parts), bytes: c.registerBytes(l.cpus)}
-	slots, shards := totals(parts)
+	slots, shards := layout.Totals(parts)
 	sizes := c.sizes()
 	o.histogram = o.bytes - int64(slots*8+shards*4+sizes["fridge_survived"]*4+sizes["fridge_middle"]*4+sizes["fridge_volume"]*8)
 	o.errors = l.errors(parts)
@@ -121,7 +122,7 @@ const inside = 1.0 / 8
 // binWidth is the relative width of a bin: upper edge / lower edge - 1.
 func (c *config) binWidth() float64 { return math.Exp2(1/math.Exp2(float64(c.mantissa))) - 1 }
 
-func partsText(parts []Part) string {
+func partsText(parts []layout.Part) string {
 	text := ""
 	for i, p := range parts {
 		if i > 0 {
@@ -136,23 +137,23 @@ func partsText(parts []Part) string {
 }
 
 // single is one fridge whose lifetime is the number of requests within the longest delay (section 5.2).
-func (l *load) single(slots int) []Part {
-	return []Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
+func (l *load) single(slots int) []layout.Part {
+	return []layout.Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
 }
 
 // steps rounds a probability to a multiple of 2^-16, the data plane's resolution.
-func steps(p float64) float64 { return max(1, math.Round(p*one16)) / one16 }
+func steps(p float64) float64 { return max(1, math.Round(p*layout.One)) / layout.One }
 
 // double is two fridges of half the slots each: records of one live as long as the longest delay; the other takes the remaining
 // requests, and its records live shorter, by the factor that minimises the worst percentile's error.
-func (l *load) double(slots int) []Part {
+func (l *load) double(slots int) []layout.Part {
 	half := slots / 2
 	long := steps(min(0.5, float64(half)/(l.rate*l.longest)))
-	var best []Part
+	var best []layout.Part
 	least := math.Inf(1)
 	for t := l.longest / 2; t > l.shortest; t /= 2 {
 		short := min(1-long, float64(half)/(l.rate*t))
-		parts := []Part{{Slots: half, Share: 1 - long, P: steps(short / (1 - long))}, {Slots: half, Share: long, P: 1}}
+		parts := []layout.Part{{Slots: half, Share: 1 - long, P: steps(short / (1 - long))}, {Slots: half, Share: long, P: 1}}
 		if e := (option{errors: l.errors(parts)}).worst(); e < least {
 			best, least = parts, e
 		}
@@ -167,7 +168,7 @@ const planSteps = 480
 // answered request with a delay t is sampled with probability q(t) = sum of share*p*exp(-insertions(t)/M) and then counts 1/q,
 // which adds 1/q - 1 to the variance. The standard error of the share below a percentile is the root of the variance, that of the
 // percentile this over the density.
-func (l *load) errors(parts []Part) (out [3]float64) {
+func (l *load) errors(parts []layout.Part) (out [3]float64) {
 	span := math.Log(l.longest / l.shortest)
 	var cumulative [planSteps + 1]float64
 	for i := range planSteps {
@@ -184,7 +185,7 @@ func (l *load) errors(parts []Part) (out [3]float64) {
 	return out
 }
 
-func (l *load) included(parts []Part, t float64) float64 {
+func (l *load) included(parts []layout.Part, t float64) float64 {
 	q := 0.0
 	for _, p := range parts {
 		q += p.Inclusion() * math.Exp(-l.rate*p.Inclusion()*t/float64(p.Slots))

@@ -4,9 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
-var tableParts = []Part{
+var tableParts = []layout.Part{
 	{Slots: 256, P: 1, Share: 1, Shards: 1},
 	{Slots: 4096, P: 0.25, Share: 1, Shards: 16},
 	{Slots: 65536, P: 1.0 / 32, Share: 0.5, Shards: 256},
@@ -46,7 +48,7 @@ func TestRules(t *testing.T) {
 func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for k, p := range tableParts[:5] {
-		c := &config{parts: []Part{p}}
+		c := &config{parts: []layout.Part{p}}
 		table := c.weightTable()
 		f := p.Factor()
 		for _, lives := range []float64{0, 0.01, 0.5, 1, 3} {
@@ -80,10 +82,10 @@ func TestTable(t *testing.T) {
 func TestTableFills(t *testing.T) {
 	c := &config{parts: tableParts[:3]}
 	table, n := c.weightTable(), weightBins.Len()
-	if len(table) != maxFridges*n {
-		t.Fatalf("%d words, want %d", len(table), maxFridges*n)
+	if len(table) != layout.Most*n {
+		t.Fatalf("%d words, want %d", len(table), layout.Most*n)
 	}
-	for k := range maxFridges {
+	for k := range layout.Most {
 		for bin := range n {
 			w := table[k*n+bin]
 			weight, exponent := float64(uint32(w))/weightOne, float64(w>>32)/exponentOne
