@@ -573,7 +573,7 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 /* The first response to a request: its sample, and the volume of the flow that it ends. */
 static __always_inline int answer(struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s, __u64 *total)
 {
-	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals;
+	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, known;
 	__u64 *volume, record, age;
 	__u32 *middle;
 
@@ -590,8 +590,7 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			*total = reg_load(volume) + volume_of(phv);
 	}
 	s->delay = age;
-	if (!survived(phv, at, count, s))
-		return 0;
+	known = survived(phv, at, count, s);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
 		if (!middle || reg_cas(middle, 0, ((__u32)record + s->delay) | 1) != 0) {
@@ -599,8 +598,8 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			return 0;
 		}
 	}
-	count->c[FRIDGE_MATCHED]++;
-	return 1;
+	count->c[FRIDGE_MATCHED] += known;
+	return known;
 }
 
 /* A receiver whose buffer is full advertises a window of 0 until its application reads. Its answers to probes of the closed
@@ -685,21 +684,21 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 /* The ACK that ends a handshake: second leg and sum. */
 static __always_inline void final(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
 {
+	struct sample sum, second;
 	__u32 *middle, then;
 	__u64 record, age;
-	struct sample sum, second;
+	int known;
 
 	if (!at->sought || !take(at, 1, &record))
 		return;
 	age = record_age(ticks(phv), record);
 	sum.delay = age;
-	if (!survived(phv, at, count, &sum))
-		return;
+	known = survived(phv, at, count, &sum);
 	middle = reg_at(fridge_middle, at->index);
 	if (!middle)
 		return;
 	then = reg_load(middle);
-	if (!then)
+	if (!then || !known)
 		return;
 	if (record_too_long(age)) {
 		count->c[FRIDGE_TOO_LONG]++;

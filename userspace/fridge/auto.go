@@ -89,13 +89,19 @@ type setting struct {
 	tune.Setting
 }
 
+// newEstimator has one setting.
+func newEstimator(c *config) *estimator {
+	return &estimator{config: c, rates: newRates(c.parts), lives: []setting{{parts: c.parts}}}
+}
+
 // estimatorOf a snapshot.
 func (c *config) estimatorOf(s *snapshot.Snapshot, r *snapshot.Reader) *estimator {
-	e := &estimator{config: c, rates: newRates(c.parts), span: [2]int64{s.Window.Start, s.Window.End}}
+	e := newEstimator(c)
+	e.span = [2]int64{s.Window.Start, s.Window.End}
 	if !c.follows() || s.Parts > 1 {
-		e.lives = []setting{{parts: c.parts}}
 		return e
 	}
+	e.lives = nil
 	for _, one := range tune.HistoryOf(r, s.Window.End) {
 		e.lives = append(e.lives, setting{plane: one.Plane(), parts: one.Parts(c.parts), Setting: one})
 	}
@@ -160,6 +166,13 @@ func (e *estimator) changes(s *snapshot.Snapshot, lost map[string]uint64) {
 	if n := s.Words[changeWords]; len(n) > int(bpf.FridgeFridgeChangeCounterCHANGE_STALE) {
 		lost["stale"] = n[bpf.FridgeFridgeChangeCounterCHANGE_STALE]
 	}
+}
+
+// tuner chooses settings.
+type tuner interface {
+	History() tune.History // of the present window
+	Word() uint64          // fridge_setting
+	Next(w tune.Window) (changed bool)
 }
 
 // publish writes the setting for the next packets: one word, which each packet reads once.

@@ -102,22 +102,22 @@ func TestTableFills(t *testing.T) {
 // TestTableSums: what rounding does to exponents is no sign of samples far apart, and without a count there is one sample.
 func TestTableSums(t *testing.T) {
 	c := configOf(t, map[string]string{"correction": "table", "legs": "false", "fridges": "65536@1", "shards": "1"})
-	e := &estimator{config: c, rates: newRates(c.parts)}
+	e := newEstimator(c)
 	table := c.weightTable()
 	for _, x := range []uint64{0, 60, 120, 3000, 60000} {
 		const n = 1000
 		word := table[weightBins.Index(x)]
 		l := layer{words: []uint64{n * (word & math.MaxUint32)}, hits: []uint64{n * (1<<36 + word>>32)}}
 		w := float64(word&math.MaxUint32) / weightOne
-		s := e.tableSums(l, 0, 0)
+		s := e.tableSums(l, e.now(), 0, 0)
 		if s.N != n || math.Abs(s.Weight/(n*w)-1) > 1e-6 || math.Abs(s.Apart/(n*w)-1) > 1e-6 || s.Square/(n*w*w) > 1.001 {
 			t.Errorf("%d insertions: %+v, want %d of %g", x, s, n, w)
 		}
-		if l.hits = nil; e.tableSums(l, 0, 0).N != 1 {
-			t.Errorf("%d insertions, not counted: %+v", x, e.tableSums(l, 0, 0))
+		if l.hits = nil; e.tableSums(l, e.now(), 0, 0).N != 1 {
+			t.Errorf("%d insertions, not counted: %+v", x, e.tableSums(l, e.now(), 0, 0))
 		}
 	}
-	if s := e.tableSums(layer{words: []uint64{0}}, 0, 0); s.N != 0 || s.Weight != 0 {
+	if s := e.tableSums(layer{words: []uint64{0}}, e.now(), 0, 0); s.N != 0 || s.Weight != 0 {
 		t.Errorf("nothing: %+v", s)
 	}
 }

@@ -75,8 +75,13 @@ func (t *Tuner) Next(w Window) bool {
 		t.Waiting = true
 		return false
 	}
-	t.history = t.history.changed(best, w.End)
+	t.Change(best, w.End)
 	return true
+}
+
+// Change sets the classes from a moment on.
+func (t *Tuner) Change(classes [layout.Most]int, since int64) {
+	t.history = t.history.changed(classes, since)
 }
 
 // out reports whether no record of the setting that a change would forget was answered in this window.
