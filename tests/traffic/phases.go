@@ -46,6 +46,7 @@ func NewPhases(o PhasesOptions) (*Phases, error) {
 	if requests < 1 || requests >= strayFlows || o.Answered < 0 || o.Answered > 1 {
 		return nil, fmt.Errorf("make traffic in phases: impossible options %+v", o)
 	}
+	requests += 4 * math.Sqrt(requests) // a Poisson number: the last phase is not cut short
 	m.carrier = newCarrier(Handshake, Handshake, connections(int(requests)), false)
 	m.left.requests, m.left.answered = int(requests), share(o.Answered, int(requests))
 	m.gap = func(r *rand.Rand) float64 { return r.ExpFloat64() * 1e9 / m.phase().Rate }
