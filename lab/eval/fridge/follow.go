@@ -19,7 +19,7 @@ import (
 
 // The run of the section "follow": load changes 100-fold, delays 30-fold.
 const (
-	followWindow  = 100 * time.Millisecond
+	followWindow  = 200 * time.Millisecond // longer than the longest delay: a window then has the setting of the one before it at most
 	followEntries = 1024
 	followLength  = 5 // windows of a phase
 	followSettled = 2 // windows of a phase before it is judged
