@@ -42,8 +42,10 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 		return nil, err
 	}
 	options := []option{one}
-	if two, err := l.best(c, l.double); err == nil {
-		options = append(options, two)
+	for n := 2; n <= layout.Most; n++ {
+		if more, err := l.best(c, l.several(n)); err == nil {
+			options = append(options, more)
+		}
 	}
 	return l.body(options), nil
 }
@@ -89,7 +91,11 @@ func variants(given *config) []config {
 // sized finds the largest power of two of slots that fits; need is the memory of the smallest.
 func (l *load) sized(c config, parts func(slots int) []layout.Part) (found option, need int64) {
 	for slots := 4 * layout.LeastSlots; slots <= mostSlots; slots *= 2 {
-		o := l.option(c, parts(slots))
+		list := parts(slots)
+		if list == nil {
+			break
+		}
+		o := l.option(c, list)
 		if need == 0 {
 			need = o.bytes
 		}
@@ -103,7 +109,7 @@ func (l *load) sized(c config, parts func(slots int) []layout.Part) (found optio
 }
 
 func (l *load) option(c config, parts []layout.Part) option {
-	c.parts = parts
+	c.parts, c.slots = parts, 0
 	_ = layout.Shard(c.parts, auto)
 	o := option{config: &c, text: partsText(parts), bytes: c.registerBytes(l.cpus)}
 	slots, shards := layout.Totals(parts)
@@ -144,21 +150,44 @@ func (l *load) single(slots int) []layout.Part {
 // steps rounds a probability to a multiple of 2^-16, the data plane's resolution.
 func steps(p float64) float64 { return max(1, math.Round(p*layout.One)) / layout.One }
 
-// double is two fridges of half the slots each: records of one live as long as the longest delay; the other takes the remaining
-// requests, and its records live shorter, by the factor that minimises the worst percentile's error.
-func (l *load) double(slots int) []layout.Part {
-	half := slots / 2
-	long := steps(min(0.5, float64(half)/(l.rate*l.longest)))
-	var best []layout.Part
-	least := math.Inf(1)
-	for t := l.longest / 2; t > l.shortest; t /= 2 {
-		short := min(1-long, float64(half)/(l.rate*t))
-		parts := []layout.Part{{Slots: half, Share: 1 - long, P: steps(short / (1 - long))}, {Slots: half, Share: long, P: 1}}
-		if e := (option{errors: l.errors(parts)}).worst(); e < least {
-			best, least = parts, e
-		}
+// sizes of n fridges, the largest first: powers of two that make up all slots.
+func sizes(n, slots int) []int {
+	if n == 3 {
+		return []int{slots / 2, slots / 4, slots / 4}
 	}
-	return best
+	list := make([]int, n)
+	for k := range list {
+		list[k] = slots / n
+	}
+	return list
+}
+
+// several is n fridges: records of the last one live as long as the longest delay, those of each before it shorter by one factor, which is the
+// one that minimises the worst percentile's error. The first fridge takes the requests that the others leave. nil: the delays do not span so many.
+func (l *load) several(n int) func(slots int) []layout.Part {
+	return func(slots int) (best []layout.Part) {
+		least := math.Inf(1)
+		for f := 2.0; l.longest/math.Pow(f, float64(n-1)) > l.shortest; f *= 2 {
+			parts := l.lasting(sizes(n, slots), f)
+			if e := (option{errors: l.errors(parts)}).worst(); e < least {
+				best, least = parts, e
+			}
+		}
+		return best
+	}
+}
+
+// lasting fridges have lifetimes that differ by a factor of f.
+func (l *load) lasting(slots []int, f float64) []layout.Part {
+	parts := make([]layout.Part, len(slots))
+	left, lifetime := 1.0, l.longest
+	for k := len(parts) - 1; k > 0; k-- {
+		share := steps(min(left/2, float64(slots[k])/(l.rate*lifetime)))
+		parts[k] = layout.Part{Slots: slots[k], Share: share, P: 1}
+		left, lifetime = left-share, lifetime/f
+	}
+	parts[0] = layout.Part{Slots: slots[0], Share: left, P: steps(min(1, float64(slots[0])/(l.rate*lifetime)/left))}
+	return parts
 }
 
 // planSteps is how finely delays are integrated over.
