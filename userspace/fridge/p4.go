@@ -46,7 +46,9 @@ import (
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
 // twinForms: the twin measures both legs of a handshake, acknowledgements of data, or answers to queries, with a table of factors.
-var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), algo.Just("samples", "0"), twinLegs, algo.Just("correction", auto, "table")}
+var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), algo.Just("samples", "0"), twinLegs, twinFixed, algo.Just("correction", auto, "table")}
+
+var twinFixed = algo.TwinForm{Key: "fridges", Has: "fixed probabilities", Fits: func(v algo.Values) bool { return !strings.HasPrefix(v.Text("fridges"), auto) }}
 
 var twinLegs = algo.TwinForm{Key: "legs", Has: auto + " or true", Fits: func(v algo.Values) bool {
 	return v.Text("legs") != "false" || v.Text("match") != delay.TCPHandshake.String()

@@ -26,7 +26,7 @@ func proposals(requests int, longest time.Duration, memories []int64) (list []pr
 	if err != nil {
 		return nil, err
 	}
-	v, err := d.Values(map[string]string{"legs": "false", "correction": "table", "resolution": "16"})
+	v, err := algo.NewValues(d.Name, d.Params, map[string]string{"legs": "false", "correction": "table", "resolution": "16"})
 	if err != nil {
 		return nil, err
 	}
