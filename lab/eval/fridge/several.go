@@ -51,7 +51,7 @@ func proposals(requests int, longest time.Duration, memories []int64) (list []pr
 func several(ctx context.Context, p *eval.Page) error {
 	const longest = 512 * time.Millisecond
 	requests := eval.Pick(p, 1_250_000, 100_000)
-	list, err := proposals(requests, longest, eval.Pick(p, []int64{40 << 10, 96 << 10, 320 << 10}, []int64{40 << 10}))
+	list, err := proposals(requests, longest, eval.Pick(p, []int64{128 << 10, 256 << 10, 1 << 20}, []int64{128 << 10}))
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (t *Tuner) learn(s *delay.Spectrum) bool {
 // longestOf is the upper end of the 99th percentile, or where there is none the percentile.
 func longestOf(s *delay.Spectrum) float64 {
 	p99, ends := s.Percentile(0.99)
-	if math.IsInf(ends.High, 1) || math.IsNaN(ends.High) {
+	if math.IsInf(ends.High, 1) || !(ends.High >= p99) {
 		for bin := len(s.Mass) - 1; bin >= 0 && !(p99 > 0); bin-- { // too few for a percentile: the slowest
 			if s.Mass[bin] > 0 {
 				p99 = s.Scale.Centre(bin)
