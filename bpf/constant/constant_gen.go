@@ -81,6 +81,7 @@ var (
 	EntryLoad             = Name{"entry_load"}
 	EntryMtu              = Name{"entry_mtu"}
 	EntryReplay           = Name{"entry_replay"}
+	FridgeAuto            = Name{"fridge_auto"}
 	FridgeCount           = Name{"fridge_count"}
 	FridgeGroup           = Name{"fridge_group"}
 	FridgeGroupMask4      = Name{"fridge_group_mask4"}

@@ -29,6 +29,20 @@
  * - The coin is a hash of the id: a retransmission has the same coin as the first attempt. With a new coin for each, a
  *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
  *
+ * The entry probability may change while packets pass (fridge_auto, section 5.2). What must hold then:
+ * - A record never moves: the array is cut into FRIDGES equal parts, and which part and slot a request has depends on its hash
+ *   only. "How many fridges" is how many different probabilities the parts have. So a record of an earlier setting is found as before.
+ * - x counts insertions, so a record's survival is (1 - 1/M)^-x whatever probability those that came after it were admitted with. Only
+ *   the chance to enter is of the setting: its number is stored with x, and a sample is counted in a plane of its setting and part,
+ *   with the weight of its survival alone; userspace divides each plane by its own share times p.
+ * - Number and probabilities are one word, read once a packet: coin and stored number are of the same setting on every core, whatever
+ *   the moment of the change. A sample belongs to the setting of its request, not to that of the moment, so no packet in flight is
+ *   counted with the wrong p.
+ * - LIVE_SETTINGS are told apart, in planes modulo SETTINGS: the plane of a new setting was used by none of them and is empty. A record
+ *   of an older setting is counted as stale instead of with the wrong p; userspace changes the setting only when such ones are out.
+ * - The last occurrence of a request decides (see above). One that loses the coin where an earlier one, under a larger p, had won it
+ *   removes that record (fridge_withdrawn): else such a request had a second chance to be sampled.
+ *
  * Handshakes: SYN, SYN-ACK and ACK carry the same id (client, server, the client's first sequence number + 1), so one
  * record yields both legs and their sum. */
 #include "base.h"
@@ -76,6 +90,13 @@ enum fridge_sampling_counter {
 	SAMPLES_COUNTS
 };
 
+/* Of fridge_changes, with fridge_auto: windows without it keep the counters that they have. */
+enum fridge_change_counter {
+	CHANGE_STALE,     /* responses to a request of a setting that is no longer known */
+	CHANGE_WITHDRAWN, /* records that were removed, since their request was repeated and lost the coin of a later setting */
+	CHANGE_COUNTS
+};
+
 /* One fridge: slots [base, base + 2^bits), shards [shard, shard + 2^shard_bits). */
 struct fridge_part {
 	__u32 base;
@@ -98,6 +119,13 @@ const volatile __u32 fridge_rows = 1;       /* rows of the histograms; row 0 tak
 const volatile __u64 fridge_group_mask4 = 0; /* prefix of an IPv4 address, host order */
 const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of an IPv6 address */
 const volatile _Bool fridge_samples = 0;    /* single samples are sent to userspace */
+const volatile _Bool fridge_auto = 0;       /* probabilities are those of fridge_setting, and may change */
+
+#define SETTINGS 4      /* planes of a histogram: settings modulo 4 */
+#define LIVE_SETTINGS 3 /* the present one and the two before it; the fourth plane is empty */
+#define CLASS_BITS 4    /* a class c of requests enters with probability 2^-c */
+#define CLASS_MASK ((1U << CLASS_BITS) - 1)
+#define AUTO_SHIFT 12   /* the word of fridge_survived: x modulo 2^20, number of the setting modulo 16, low byte of id */
 
 #define WEIGHT_MANTISSA 5
 #define WEIGHT_BINS BINS(24, WEIGHT_MANTISSA)
@@ -138,7 +166,13 @@ REGISTER(fridge_sent, 7, __u64, 1);
  * survival, the logarithm of what 1/q is beyond the chance to enter, in 2^-8. */
 TABLE(fridge_weights, __u64, FRIDGES *WEIGHT_BINS);
 
+/* The setting of fridge_auto, in one word: FRIDGES classes from bit 0 on; from bit 16 on, for each part, the least class of the live settings: no
+ * record that waits was admitted with a larger probability; from bit 32 on the setting's number modulo 16. */
+TABLE(fridge_setting, __u64, 1);
+
 COUNTERS(fridge_counters, FRIDGE_COUNTS);
+
+COUNTERS(fridge_changes, CHANGE_COUNTS);
 
 /* Single samples (section 6.2: the samples are produced by the data plane and corrected by a server): delay, x and key of those that are worth
  * a report. Worth it are delays from fridge_choice's floor on, which userspace keeps at the least delay of its list, and those whose id has only
@@ -168,7 +202,7 @@ struct fridge_sample {
 	__u16 dport;
 	__u8 proto;
 	__u8 family;
-	__u8 fridge;
+	__u8 fridge;  /* auto: and above its two bits the plane of its setting */
 	__u8 flags;   /* enum fridge_sample_flag */
 };
 
@@ -185,6 +219,7 @@ const enum fridge_counter *unused_counter __attribute__((unused));
 const enum match_kind *unused_match __attribute__((unused));
 const enum fridge_group_kind *unused_group __attribute__((unused));
 const enum match_side_kind *unused_side __attribute__((unused));
+const enum fridge_change_counter *unused_change __attribute__((unused));
 const enum fridge_sampling_counter *unused_sampling __attribute__((unused));
 const struct fridge_sample *unused_sample __attribute__((unused));
 const enum fridge_sample_flag *unused_flag __attribute__((unused));
@@ -197,19 +232,37 @@ struct place {
 	__u32 fridge;
 	__u32 bits;   /* log2 of the slots of a shard */
 	__u32 admitted;
+	__u32 sought;  /* a record of it may wait */
+	__u32 setting; /* number modulo 16 */
 };
 
 struct sample {
 	__u32 delay; /* ticks */
 	__u32 x;
+	__u32 plane; /* of its setting */
 };
+
+/* The coin of the present setting, and of all that are live. A setting that cannot be read admits nothing. */
+static __always_inline void draw(struct place *at, __u32 coin)
+{
+	__u32 zero = 0, shift = at->fridge * CLASS_BITS;
+	__u64 *word = bpf_map_lookup_elem(&fridge_setting, &zero), setting;
+
+	at->admitted = at->sought = at->setting = 0;
+	if (!word)
+		return;
+	setting = *(volatile __u64 *)word;
+	at->admitted = coin < 65536U >> ((__u32)setting >> shift & CLASS_MASK);
+	at->sought = coin < 65536U >> ((__u32)setting >> (16 + shift) & CLASS_MASK);
+	at->setting = (__u32)(setting >> 32) & 15;
+}
 
 static __always_inline void locate(const struct phv *phv, const struct question *q, struct place *at)
 {
 	struct match_hashes h;
 	__u32 slot, k = 0;
 
-	match_hash(&h, phv, q, fridge_count > 1 || fridge_parts[0].admit < 65536);
+	match_hash(&h, phv, q, fridge_auto || fridge_count > 1 || fridge_parts[0].admit < 65536);
 #pragma unroll
 	for (int i = 0; i < FRIDGES - 1; i++)
 		k += (__u32)i + 1 < fridge_count && (h.luck >> 16) >= fridge_parts[i].route;
@@ -220,7 +273,12 @@ static __always_inline void locate(const struct phv *phv, const struct question 
 	at->index = fridge_parts[k].base + slot;
 	at->bits = fridge_parts[k].bits - fridge_parts[k].shard_bits;
 	at->shard = fridge_parts[k].shard + (slot >> at->bits);
-	at->admitted = (h.luck & 0xffff) < fridge_parts[k].admit;
+	if (fridge_auto) {
+		draw(at, h.luck & 0xffff);
+		return;
+	}
+	at->admitted = at->sought = (h.luck & 0xffff) < fridge_parts[k].admit;
+	at->setting = 0;
 }
 
 static __always_inline __u64 ticks(struct phv *phv)
@@ -264,6 +322,19 @@ static __always_inline int insert(struct phv *phv, const struct place *at, struc
 	return fridge_restart ? FATE_WRITTEN | FATE_AGAIN : FATE_AGAIN;
 }
 
+/* x is stored modulo this. */
+static __always_inline __u32 x_period(void)
+{
+	return 1U << (fridge_auto ? 32 - AUTO_SHIFT : 24);
+}
+
+static __always_inline __u32 survived_word(const struct place *at, __u32 inserts)
+{
+	if (fridge_auto)
+		return inserts << AUTO_SHIFT | at->setting << 8 | (at->id & 0xff);
+	return inserts << 8 | (at->id & 0xff);
+}
+
 /* Stages 2 and 3: the insertion count when the record was written, this one included. gap: the insertions since
  * the occurrence that this one found, this one included; returns 0 if there is none to report. */
 static __always_inline int remember(const struct place *at, int fate, __u32 *gap)
@@ -272,14 +343,16 @@ static __always_inline int remember(const struct place *at, int fate, __u32 *gap
 
 	if (!inserts)
 		return 0;
-	word = (reg_add(inserts, 1) + 1) << 8 | (at->id & 0xff);
+	word = survived_word(at, reg_add(inserts, 1) + 1);
 	survived = reg_at(fridge_survived, at->index);
 	if (!survived)
 		return 0;
 	if (unlikely(fate & FATE_AGAIN)) {
-		old = word - reg_load(survived);
-		*gap = old >> 8;
-		known = !(old & 0xff) && !(old >> 31);
+		old = reg_load(survived);
+		known = !((old ^ word) & 0xff);
+		old = fridge_auto ? (word >> AUTO_SHIFT) - (old >> AUTO_SHIFT) : (word - old) >> 8;
+		*gap = old & (x_period() - 1);
+		known = known && *gap < x_period() / 2;
 	}
 	reg_store(survived, word);
 	return known;
@@ -294,16 +367,40 @@ static __always_inline void tally_repeat(const struct phv *phv, const struct pla
 		*sum += 1;
 }
 
+/* Stage 1 for a response: the request's record if it waits there. remove: the record is cleared except for its id. */
+static __always_inline int take(const struct place *at, int remove, __u64 *record)
+{
+	__u64 *entry = reg_at(fridge_entries, at->index), word;
+
+	if (!entry)
+		return 0;
+	word = reg_load(entry);
+	*record = word;
+	if (!record_of(word, at->id) || !record_waits(word))
+		return 0;
+	return !remove || reg_cas(entry, word, word & ~(__u64)~0U) == word;
+}
+
+static __always_inline void changed(const struct phv *phv, enum fridge_change_counter which)
+{
+	struct fridge_changes_t *count = counters_of(fridge_changes, phv);
+
+	if (count)
+		count->c[which]++;
+}
+
 static __always_inline void request(struct phv *phv, const struct question *q, const struct place *at,
 				    struct fridge_counters_t *count)
 {
 	__u32 *middle, gap = 0;
-	__u64 *volume;
+	__u64 *volume, record;
 	int fate, again;
 
 	count->c[FRIDGE_REQUESTS]++;
 	if (!at->admitted) {
 		count->c[FRIDGE_LOST_COIN]++;
+		if (fridge_auto && unlikely(at->sought) && take(at, 1, &record))
+			changed(phv, CHANGE_WITHDRAWN);
 		return;
 	}
 	fate = insert(phv, at, count, &gap);
@@ -323,41 +420,39 @@ static __always_inline void request(struct phv *phv, const struct question *q, c
 		tally_repeat(phv, at, gap);
 }
 
-/* Stage 1 for a response: the request's record if it waits there. remove: the record is cleared except for its id. */
-static __always_inline int take(const struct place *at, int remove, __u64 *record)
+/* Stages 2 and 3: insertions that the record has survived, and the plane of its setting. A torn x cannot be used for correction (a negative one
+ * would be 2^24 - 1, and the sample would represent millions): id and time are the sample's own, so it counts with x = 0, and in the plane of
+ * the present setting. Returns 0 if the request is of a setting that is no longer known. */
+static __always_inline int survived(const struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s)
 {
-	__u64 *entry = reg_at(fridge_entries, at->index), word;
+	__u32 *inserts, *then, now, word;
 
-	if (!entry)
-		return 0;
-	word = reg_load(entry);
-	*record = word;
-	if (!record_of(word, at->id) || !record_waits(word))
-		return 0;
-	return !remove || reg_cas(entry, word, word & ~(__u64)~0U) == word;
-}
-
-/* Stages 2 and 3: insertions that the record has survived. A torn x cannot be used for correction (a negative one would be
- * 2^24 - 1, and the sample would represent millions): id and time are the sample's own, so it counts with x = 0. */
-static __always_inline __u32 survived(const struct place *at, struct fridge_counters_t *count)
-{
-	__u32 *inserts, *then, word;
-
+	s->x = 0;
+	s->plane = at->setting & (SETTINGS - 1);
 	if (!fridge_recorded)
-		return 0;
+		return 1;
 	inserts = reg_at(fridge_inserts, at->shard);
 	if (!inserts)
-		return 0;
-	word = reg_load(inserts) << 8 | (at->id & 0xff);
+		return 1;
+	now = reg_load(inserts);
 	then = reg_at(fridge_survived, at->index);
 	if (!then)
-		return 0;
-	word -= reg_load(then);
-	if (word & 0xff) {
+		return 1;
+	word = reg_load(then);
+	if ((word ^ at->id) & 0xff) {
 		count->c[FRIDGE_TORN]++;
-		return 0;
+		return 1;
 	}
-	return word >> 31 ? 0 : word >> 8; /* another core's request with the same tag: from the future */
+	s->x = (now - (word >> (fridge_auto ? AUTO_SHIFT : 8))) & (x_period() - 1);
+	if (s->x >= x_period() / 2)
+		s->x = 0; /* another core's request with the same tag: from the future */
+	if (!fridge_auto)
+		return 1;
+	s->plane = word >> 8 & (SETTINGS - 1);
+	if (likely(((at->setting - (word >> 8)) & 15) < LIVE_SETTINGS))
+		return 1;
+	changed(phv, CHANGE_STALE);
+	return 0;
 }
 
 /* Stage 4: the row of this sample's group. The first group in a window owns the row. */
@@ -413,6 +508,17 @@ static __always_inline __u64 cell_of(const struct place *at, const struct sample
 	return 0;
 }
 
+/* Planes of a row, and which of them is a sample's: [setting][fridge]. */
+static __always_inline __u32 planes(void)
+{
+	return fridge_auto ? SETTINGS * FRIDGES : fridge_count;
+}
+
+static __always_inline __u32 plane_of(const struct place *at, const struct sample *s)
+{
+	return fridge_auto ? s->plane * FRIDGES + at->fridge : at->fridge;
+}
+
 static __always_inline __u32 plane(void)
 {
 	return (fridge_table || !fridge_recorded ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
@@ -421,7 +527,7 @@ static __always_inline __u32 plane(void)
 /* One element of fridge_hist; in table mode also the number of samples in the weights, and the sum of their exponents. */
 static __always_inline void tally(const struct phv *phv, const struct place *at, const struct sample *s, __u32 row)
 {
-	__u32 cell, base = row * fridge_count + at->fridge;
+	__u32 cell, base = row * planes() + plane_of(at, s);
 	__u64 add, samples = cell_of(at, s, &cell, &add), *sum, *hits;
 
 	sum = reg_bank(fridge_hist, phv, base * plane() + cell);
@@ -440,26 +546,26 @@ static __always_inline void tally_second(const struct phv *phv, const struct pla
 	__u32 cell;
 
 	cell_of(at, s, &cell, &add);
-	sum = reg_bank(fridge_second, phv, at->fridge * plane() + cell);
+	sum = reg_bank(fridge_second, phv, plane_of(at, s) * plane() + cell);
 	if (sum)
 		*sum += add;
 }
 
 /* The finished flow's bytes and packets, with the same weight as its duration (section 8). */
-static __always_inline void tally_volume(const struct phv *phv, const struct place *at, __u64 volume, __u32 x)
+static __always_inline void tally_volume(const struct phv *phv, const struct place *at, __u64 volume, const struct sample *s)
 {
-	struct sample bytes = {.x = x}, packets = {.x = x};
+	struct sample bytes = *s, packets = *s;
 	__u64 octets = volume & ((1ULL << VOLUME_BYTES) - 1), add, *sum;
 	__u32 cell;
 
 	packets.delay = (volume >> VOLUME_BYTES) & ((1U << VOLUME_PACKETS) - 1);
 	bytes.delay = octets > ~0U ? ~0U : octets;
 	cell_of(at, &bytes, &cell, &add);
-	sum = reg_bank(fridge_sizes, phv, at->fridge * plane() + cell);
+	sum = reg_bank(fridge_sizes, phv, plane_of(at, s) * plane() + cell);
 	if (sum)
 		*sum += add;
 	cell_of(at, &packets, &cell, &add);
-	sum = reg_bank(fridge_lengths, phv, at->fridge * plane() + cell);
+	sum = reg_bank(fridge_lengths, phv, plane_of(at, s) * plane() + cell);
 	if (sum)
 		*sum += add;
 }
@@ -467,11 +573,11 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 /* The first response to a request: its sample, and the volume of the flow that it ends. */
 static __always_inline int answer(struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s, __u64 *total)
 {
-	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals;
+	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, known;
 	__u64 *volume, record, age;
 	__u32 *middle;
 
-	if (!at->admitted || !take(at, !keep, &record))
+	if (!at->sought || !take(at, !keep, &record))
 		return 0;
 	age = record_age(ticks(phv), record);
 	if (record_too_long(age)) {
@@ -484,7 +590,7 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			*total = reg_load(volume) + volume_of(phv);
 	}
 	s->delay = age;
-	s->x = survived(at, count);
+	known = survived(phv, at, count, s);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
 		if (!middle || reg_cas(middle, 0, ((__u32)record + s->delay) | 1) != 0) {
@@ -492,8 +598,8 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			return 0;
 		}
 	}
-	count->c[FRIDGE_MATCHED]++;
-	return 1;
+	count->c[FRIDGE_MATCHED] += known;
+	return known;
 }
 
 /* A receiver whose buffer is full advertises a window of 0 until its application reads. Its answers to probes of the closed
@@ -508,7 +614,7 @@ static __always_inline void send_sample(struct phv *phv, const struct place *at,
 {
 	const __u32 *src = reverse ? phv->dst : phv->src, *dst = reverse ? phv->src : phv->dst;
 	struct fridge_choice_word *choice;
-	struct fridge_sample r = {.delay = s->delay, .x = s->x, .proto = phv->proto, .family = phv->family, .fridge = at->fridge,
+	struct fridge_sample r = {.delay = s->delay, .x = s->x, .proto = phv->proto, .family = phv->family, .fridge = plane_of(at, s),
 				  .flags = phv->bank & SAMPLE_BANK};
 	struct fridge_sampling_t *count;
 	__u64 *sent, ahead;
@@ -564,7 +670,7 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 	if (found)
 		tally(phv, at, &s, row);
 	if (found && match_rule == MATCH_TCP_DURATION)
-		tally_volume(phv, at, total, s.x);
+		tally_volume(phv, at, total, &s);
 	if (unlikely(closed)) {
 		count->c[FRIDGE_ZERO_WINDOWS]++;
 		sum = reg_bank(fridge_shut, phv, row);
@@ -578,20 +684,21 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 /* The ACK that ends a handshake: second leg and sum. */
 static __always_inline void final(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
 {
+	struct sample sum, second;
 	__u32 *middle, then;
 	__u64 record, age;
-	struct sample sum, second;
+	int known;
 
-	if (!at->admitted || !take(at, 1, &record))
+	if (!at->sought || !take(at, 1, &record))
 		return;
 	age = record_age(ticks(phv), record);
 	sum.delay = age;
-	sum.x = survived(at, count);
+	known = survived(phv, at, count, &sum);
 	middle = reg_at(fridge_middle, at->index);
 	if (!middle)
 		return;
 	then = reg_load(middle);
-	if (!then)
+	if (!then || !known)
 		return;
 	if (record_too_long(age)) {
 		count->c[FRIDGE_TOO_LONG]++;
@@ -602,6 +709,7 @@ static __always_inline void final(struct phv *phv, const struct place *at, struc
 	if (second.delay > sum.delay) /* the stored time is odd: never before itself */
 		second.delay = 0;
 	second.x = sum.x;
+	second.plane = sum.plane;
 	tally(phv, at, &sum, 1);
 	tally_second(phv, at, &second);
 }
@@ -610,7 +718,7 @@ static __always_inline void update(struct phv *phv, const struct place *at, stru
 {
 	__u64 *volume, record;
 
-	if (!at->admitted || !take(at, 0, &record))
+	if (!at->sought || !take(at, 0, &record))
 		return;
 	count->c[FRIDGE_UPDATES]++;
 	volume = reg_at(fridge_volume, at->index);

@@ -14,6 +14,19 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
+type FridgeFridgeChangeCounter uint32
+
+const (
+	FridgeFridgeChangeCounterCHANGE_STALE     FridgeFridgeChangeCounter = 0
+	FridgeFridgeChangeCounterCHANGE_WITHDRAWN FridgeFridgeChangeCounter = 1
+	FridgeFridgeChangeCounterCHANGE_COUNTS    FridgeFridgeChangeCounter = 2
+)
+
+type FridgeFridgeChangesT struct {
+	_ structs.HostLayout
+	C [2]uint64
+}
+
 type FridgeFridgeChoiceWord struct {
 	_     structs.HostLayout
 	Floor uint32
@@ -186,6 +199,7 @@ const (
 	FridgeMapChainTc               = "chain_tc"
 	FridgeMapChainTp               = "chain_tp"
 	FridgeMapChainXdp              = "chain_xdp"
+	FridgeMapFridgeChanges         = "fridge_changes"
 	FridgeMapFridgeChoice          = "fridge_choice"
 	FridgeMapFridgeCounters        = "fridge_counters"
 	FridgeMapFridgeEntries         = "fridge_entries"
@@ -199,6 +213,7 @@ const (
 	FridgeMapFridgeSampling        = "fridge_sampling"
 	FridgeMapFridgeSecond          = "fridge_second"
 	FridgeMapFridgeSent            = "fridge_sent"
+	FridgeMapFridgeSetting         = "fridge_setting"
 	FridgeMapFridgeShut            = "fridge_shut"
 	FridgeMapFridgeSizes           = "fridge_sizes"
 	FridgeMapFridgeStream          = "fridge_stream"
@@ -212,6 +227,7 @@ const (
 	FridgeProgFridgeTc             = "fridge_tc"
 	FridgeProgFridgeXdp            = "fridge_xdp"
 	FridgeVarChainBehind           = "chain_behind"
+	FridgeVarFridgeAuto            = "fridge_auto"
 	FridgeVarFridgeCount           = "fridge_count"
 	FridgeVarFridgeEntriesEntries  = "fridge_entries_entries"
 	FridgeVarFridgeGroup           = "fridge_group"
@@ -244,6 +260,7 @@ const (
 	FridgeVarMatchFinals           = "match_finals"
 	FridgeVarMatchRule             = "match_rule"
 	FridgeVarMatchSide             = "match_side"
+	FridgeVarUnusedChange          = "unused_change"
 	FridgeVarUnusedCounter         = "unused_counter"
 	FridgeVarUnusedFlag            = "unused_flag"
 	FridgeVarUnusedGroup           = "unused_group"
@@ -306,6 +323,7 @@ type FridgeMapSpecs struct {
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
+	FridgeChanges  *ebpf.MapSpec `ebpf:"fridge_changes"`
 	FridgeChoice   *ebpf.MapSpec `ebpf:"fridge_choice"`
 	FridgeCounters *ebpf.MapSpec `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.MapSpec `ebpf:"fridge_entries"`
@@ -319,6 +337,7 @@ type FridgeMapSpecs struct {
 	FridgeSampling *ebpf.MapSpec `ebpf:"fridge_sampling"`
 	FridgeSecond   *ebpf.MapSpec `ebpf:"fridge_second"`
 	FridgeSent     *ebpf.MapSpec `ebpf:"fridge_sent"`
+	FridgeSetting  *ebpf.MapSpec `ebpf:"fridge_setting"`
 	FridgeShut     *ebpf.MapSpec `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.MapSpec `ebpf:"fridge_sizes"`
 	FridgeStream   *ebpf.MapSpec `ebpf:"fridge_stream"`
@@ -336,6 +355,7 @@ type FridgeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type FridgeVariableSpecs struct {
 	ChainBehind           *ebpf.VariableSpec `ebpf:"chain_behind"`
+	FridgeAuto            *ebpf.VariableSpec `ebpf:"fridge_auto"`
 	FridgeCount           *ebpf.VariableSpec `ebpf:"fridge_count"`
 	FridgeEntriesEntries  *ebpf.VariableSpec `ebpf:"fridge_entries_entries"`
 	FridgeGroup           *ebpf.VariableSpec `ebpf:"fridge_group"`
@@ -368,6 +388,7 @@ type FridgeVariableSpecs struct {
 	MatchFinals           *ebpf.VariableSpec `ebpf:"match_finals"`
 	MatchRule             *ebpf.VariableSpec `ebpf:"match_rule"`
 	MatchSide             *ebpf.VariableSpec `ebpf:"match_side"`
+	UnusedChange          *ebpf.VariableSpec `ebpf:"unused_change"`
 	UnusedCounter         *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedFlag            *ebpf.VariableSpec `ebpf:"unused_flag"`
 	UnusedGroup           *ebpf.VariableSpec `ebpf:"unused_group"`
@@ -401,6 +422,7 @@ type FridgeMaps struct {
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
 	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
+	FridgeChanges  *ebpf.Map `ebpf:"fridge_changes"`
 	FridgeChoice   *ebpf.Map `ebpf:"fridge_choice"`
 	FridgeCounters *ebpf.Map `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.Map `ebpf:"fridge_entries"`
@@ -414,6 +436,7 @@ type FridgeMaps struct {
 	FridgeSampling *ebpf.Map `ebpf:"fridge_sampling"`
 	FridgeSecond   *ebpf.Map `ebpf:"fridge_second"`
 	FridgeSent     *ebpf.Map `ebpf:"fridge_sent"`
+	FridgeSetting  *ebpf.Map `ebpf:"fridge_setting"`
 	FridgeShut     *ebpf.Map `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.Map `ebpf:"fridge_sizes"`
 	FridgeStream   *ebpf.Map `ebpf:"fridge_stream"`
@@ -432,6 +455,7 @@ func (m *FridgeMaps) Close() error {
 		m.ChainTc,
 		m.ChainTp,
 		m.ChainXdp,
+		m.FridgeChanges,
 		m.FridgeChoice,
 		m.FridgeCounters,
 		m.FridgeEntries,
@@ -445,6 +469,7 @@ func (m *FridgeMaps) Close() error {
 		m.FridgeSampling,
 		m.FridgeSecond,
 		m.FridgeSent,
+		m.FridgeSetting,
 		m.FridgeShut,
 		m.FridgeSizes,
 		m.FridgeStream,
@@ -463,6 +488,7 @@ func (m *FridgeMaps) Close() error {
 // It can be passed to LoadFridgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type FridgeVariables struct {
 	ChainBehind           *ebpf.Variable `ebpf:"chain_behind"`
+	FridgeAuto            *ebpf.Variable `ebpf:"fridge_auto"`
 	FridgeCount           *ebpf.Variable `ebpf:"fridge_count"`
 	FridgeEntriesEntries  *ebpf.Variable `ebpf:"fridge_entries_entries"`
 	FridgeGroup           *ebpf.Variable `ebpf:"fridge_group"`
@@ -495,6 +521,7 @@ type FridgeVariables struct {
 	MatchFinals           *ebpf.Variable `ebpf:"match_finals"`
 	MatchRule             *ebpf.Variable `ebpf:"match_rule"`
 	MatchSide             *ebpf.Variable `ebpf:"match_side"`
+	UnusedChange          *ebpf.Variable `ebpf:"unused_change"`
 	UnusedCounter         *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedFlag            *ebpf.Variable `ebpf:"unused_flag"`
 	UnusedGroup           *ebpf.Variable `ebpf:"unused_group"`

@@ -248,6 +248,11 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 		if err != nil {
 			return r, err
 		}
+		if check, ok := s.Config.(algo.MergeChecker); ok {
+			if err := check.CheckMerge(); err != nil {
+				return r, err
+			}
+		}
 		if _, err := s.New(env); err != nil {
 			return r, err
 		}

@@ -10,7 +10,7 @@ import (
 //
 //	interface            of           implemented by
 //	Merger               Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
-//	MergeChecker         Config       beaucoup
+//	MergeChecker         Config       beaucoup, fridge
 //	Planner              Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
 //	Twin                 Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
 //	TwinRules            Config       ahab, beaucoup, lean
@@ -34,7 +34,7 @@ type Merger interface {
 	Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
 }
 
-// MergeChecker is a Merger that knows in advance that it will refuse all snapshots, because its parameters lack what merging needs.
+// MergeChecker is a Merger that knows from its parameters alone that windows of two hosts must not be merged, because they lack what merging needs.
 type MergeChecker interface {
 	Merger
 	CheckMerge() error

@@ -6,6 +6,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -59,6 +60,7 @@ func (e *estimator) body(n counts, s spectra, offset int64) report.Body {
 		f = e.fit(total)
 	}
 	b.Values = append(b.Values, f.values()...)
+	b.Values = append(b.Values, e.settingValues(s)...)
 	b.Values = append(b.Values, e.sampling().Values(s.sent)...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
@@ -209,7 +211,7 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 
 // partTable lists the settings and counters of each fridge.
 func (e *estimator) partTable(c counts) report.Table {
-	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Details: true, Limit: maxFridges, Help: "fridges of this instance",
+	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Details: true, Limit: layout.Most, Help: "fridges of this instance",
 		Columns: []report.Column{
 			{Name: "fridge", Label: true, Help: "entries@probability"},
 			{Name: "share", Unit: report.Ratio, Help: "share of the requests that are routed here"},
@@ -217,7 +219,7 @@ func (e *estimator) partTable(c counts) report.Table {
 			{Name: "lifetime_ns", Unit: report.Nanosecond, Metric: true, Help: "how long a record stays on average at this rate"},
 		}}
 	inserted := c.insertedBy()
-	for k, p := range e.parts {
+	for k, p := range e.rates.parts {
 		t.Rows = append(t.Rows, []any{fmt.Sprintf("%d:%s", k+1, p), p.Share, inserted[k], e.rates.lifetime(k)})
 	}
 	return t

@@ -1,6 +1,9 @@
 package fridge
 
-import "github.com/xdpmon/xdpmon/userspace/fridge/delay"
+import (
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
+)
 
 // Methods to combine the estimates of several fridges for the same delays (section 4.2). Each of n requests with a delay t enters
 // one fridge k and is sampled there with probability q_k, so a combination with weights c_k that add up to 1 is unbiased and has
@@ -21,13 +24,13 @@ const (
 type combiner func(bin int, sums []delay.Sums) []float64
 
 // combiner for spectra whose bin is delays around delayOf(bin), in ns.
-func (c *config) combiner(r *rates, delayOf func(bin int) float64) combiner {
-	weights := make([]float64, len(c.parts))
+func (c *config) combiner(r *rates, parts []layout.Part, delayOf func(bin int) float64) combiner {
+	weights := make([]float64, len(parts))
 	switch c.combine {
 	case combineSampled:
 		return func(_ int, sums []delay.Sums) []float64 { return bySample(weights, sums) }
 	case combineFixed:
-		for k, p := range c.parts {
+		for k, p := range parts {
 			weights[k] = p.Inclusion()
 		}
 		normalise(weights)
@@ -36,7 +39,7 @@ func (c *config) combiner(r *rates, delayOf func(bin int) float64) combiner {
 	return func(bin int, _ []delay.Sums) []float64 {
 		t := delayOf(bin)
 		for k := range weights {
-			weights[k] = r.included(k, t)
+			weights[k] = r.included(parts, k, t)
 		}
 		return normalise(weights)
 	}

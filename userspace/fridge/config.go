@@ -13,12 +13,14 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // config is the parsed and checked form of the parameters.
 type config struct {
 	values   algo.Values
-	parts    []Part
+	parts    []layout.Part
+	slots    int // of all parts, where their probabilities follow load and delays; 0: they do not
 	rules    delay.Rules
 	group    group
 	rows     int // of the histograms
@@ -42,10 +44,10 @@ func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 }
 
 func (c *config) readParts(v algo.Values) (err error) {
-	if c.parts, err = parseParts(v.Text("fridges")); err != nil {
+	if c.parts, c.slots, err = partsOf(v.Text("fridges")); err != nil {
 		return v.Error("fridges", err.Error())
 	}
-	if err := shard(c.parts, v.Text("shards")); err != nil {
+	if err := layout.Shard(c.parts, v.Text("shards")); err != nil {
 		return v.Error("shards", err.Error())
 	}
 	return nil
@@ -119,7 +121,7 @@ func (c *config) readLegs(v algo.Values) error {
 // memory, the data plane adds up weights from the table.
 func (c *config) readResolution(v algo.Values) error {
 	correction, text := v.Text("correction"), v.Text("resolution")
-	c.table = correction == "table" || correction == auto && c.grouped() && c.recorded
+	c.table = correction == "table" || correction == auto && (c.grouped() || c.follows()) && c.recorded
 	if text != auto {
 		c.mantissa = bits.Len(uint(v.Int("resolution"))) - 1
 		return nil
@@ -173,6 +175,9 @@ func (c *config) check(v algo.Values) error {
 	if !c.recorded && c.table {
 		return v.Error("correction", "the table is looked up by survived insertions: it needs counter=recorded")
 	}
+	if err := c.checkAuto(v); err != nil {
+		return err
+	}
 	if !c.recorded && c.rules.Kind == delay.TCPDuration {
 		return v.Error("counter", "the volume of a flow can only be corrected with counter=recorded")
 	}
@@ -205,7 +210,7 @@ func (c *config) plane() int {
 func (c *config) constants() map[constant.Name]any {
 	mask4, mask6 := c.group.masks()
 	return map[constant.Name]any{
-		constant.FridgeParts:      layout(c.parts),
+		constant.FridgeParts:      layout.Of(c.parts),
 		constant.FridgeCount:      uint32(len(c.parts)),
 		constant.FridgeTick:       uint32(bits.TrailingZeros64(uint64(c.tick))),
 		constant.FridgeMantissa:   uint32(c.mantissa),
@@ -215,6 +220,7 @@ func (c *config) constants() map[constant.Name]any {
 		constant.FridgeGroup:      uint32(c.group.kind),
 		constant.FridgeRows:       uint32(c.rows),
 		constant.FridgeSamples:    c.samples > 0,
+		constant.FridgeAuto:       c.follows(),
 		constant.FridgeGroupMask4: mask4,
 		constant.FridgeGroupMask6: mask6,
 		constant.MatchRule:        uint32(c.rules.Kind),
@@ -225,8 +231,8 @@ func (c *config) constants() map[constant.Name]any {
 
 // sizes of the arrays. An array that the matching rule does not use has one entry.
 func (c *config) sizes() map[string]int {
-	slots, shards := totals(c.parts)
-	plane := len(c.parts) * c.plane()
+	slots, shards := layout.Totals(c.parts)
+	plane := c.planes() * c.plane()
 	used := func(n int, yes bool) int {
 		if yes {
 			return n

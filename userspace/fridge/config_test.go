@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -89,7 +90,7 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%v: %v", set, err)
 		}
 		c := configOf(t, set)
-		slots, _ := totals(c.parts)
+		slots, _ := layout.Totals(c.parts)
 		if got := int(spec.Maps["fridge_entries"].MaxEntries); got != slots {
 			t.Errorf("%v: %d entries, want %d", set, got, slots)
 		}

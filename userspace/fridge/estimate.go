@@ -17,7 +17,9 @@ type layer struct {
 type estimator struct {
 	*config
 	rates *rates
-	lost  float64 // repetitions of the window that did not find their record
+	lives []setting // the present one last
+	span  [2]int64  // of the window
+	lost  float64   // repetitions of the window that did not find their record
 }
 
 // steady is the relative error of assuming that the share of repeated requests among the insertions that a record survives is
@@ -35,12 +37,23 @@ const exponentOne = 1 << 8
 // not give themselves.
 func (e *estimator) spectrum(l layer, row int, delayOf func(bin int) float64) *delay.Spectrum {
 	out := delay.NewSpectrum(l.scale)
-	sums := make([]delay.Sums, len(e.parts))
-	combine := e.combiner(e.rates, delayOf)
+	for i := range e.lives {
+		e.add(out, l, row, &e.lives[i], delayOf)
+	}
+	out.Predicted = e.predicted(out, delayOf)
+	out.Cluster = e.rates.cluster()
+	return out
+}
+
+// add corrects the samples of requests that were admitted with one setting, and combines its fridges. Each request was admitted with one of
+// them, so the settings' estimates add up.
+func (e *estimator) add(out *delay.Spectrum, l layer, row int, s *setting, delayOf func(bin int) float64) {
+	sums := make([]delay.Sums, len(s.parts))
+	combine := e.combiner(e.rates, s.parts, delayOf)
 	for bin := range out.Mass {
 		samples := 0.0
 		for k := range sums {
-			sums[k] = e.sums(l, row, k, bin, delayOf)
+			sums[k] = e.sums(l, row, s, k, bin, delayOf)
 			samples += sums[k].N
 		}
 		if samples == 0 {
@@ -51,11 +64,9 @@ func (e *estimator) spectrum(l layer, row int, delayOf func(bin int) float64) *d
 			out.Square[bin] += c * c * sums[k].Square
 			out.Doubt += c * steady * math.Abs(sums[k].Apart-sums[k].Weight)
 		}
-		out.Raw[bin] = samples
+		out.Raw[bin] += samples
+		s.samples += samples
 	}
-	out.Predicted = e.predicted(out, delayOf)
-	out.Cluster = e.rates.cluster()
-	return out
 }
 
 // predicted weights of samples by bins: 1 over the probability that a delay is sampled, for the combination with the least
@@ -80,10 +91,6 @@ const (
 // at least 1.
 func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) float64 {
 	most, octave := 1.0, 1<<s.Scale.Bins.Mantissa
-	none := 0.0
-	for _, p := range e.parts {
-		none += p.Inclusion()
-	}
 	for first := 0; first < len(s.Raw); first += octave {
 		samples, found, expected := 0.0, 0.0, 0.0
 		for bin := first; bin < min(first+octave, len(s.Raw)); bin++ {
@@ -92,6 +99,7 @@ func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) flo
 				continue
 			}
 			samples += n
+			none := e.admitted(delayOf(bin))
 			found += n * math.Log(max(1, s.Mass[bin]/n*none))
 			expected += n * math.Log(none*e.predictedAt(delayOf(bin)))
 		}
@@ -104,18 +112,32 @@ func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) flo
 
 // predictedAt is the weight of a sample with a delay of t ns at the rate of the window.
 func (e *estimator) predictedAt(t float64) float64 {
-	q := 0.0
-	for k := range e.parts {
-		q += e.rates.included(k, t)
-	}
+	q := e.share(t, func(s *setting, k int) float64 { return e.rates.included(s.parts, k, t) })
 	return 1 / max(q, 1e-300)
 }
 
-// sums of fridge k in one bin.
-func (e *estimator) sums(l layer, row, k, bin int, delayOf func(bin int) float64) delay.Sums {
-	base := (row*len(e.parts) + k) * e.plane()
+// admitted is the probability that a request with a delay of t ns, answered in this window, was admitted.
+func (e *estimator) admitted(t float64) float64 {
+	return e.share(t, func(s *setting, k int) float64 { return s.parts[k].Inclusion() })
+}
+
+// share adds up a probability over the fridges, weighted by how many of the requests with a delay of t ns were admitted with each setting.
+func (e *estimator) share(t float64, of func(s *setting, k int) float64) float64 {
+	q := 0.0
+	shares := e.shares(t)
+	for i := range e.lives {
+		for k := range e.lives[i].parts {
+			q += shares[i] * of(&e.lives[i], k)
+		}
+	}
+	return q
+}
+
+// sums of fridge k of a setting in one bin.
+func (e *estimator) sums(l layer, row int, of *setting, k, bin int, delayOf func(bin int) float64) delay.Sums {
+	base := (row*e.planes() + of.plane*len(e.parts) + k) * e.plane()
 	if e.table {
-		return e.tableSums(l, k, base+bin)
+		return e.tableSums(l, of, k, base+bin)
 	}
 	bins := l.scale.Bins.Len()
 	if !e.recorded {
@@ -125,10 +147,10 @@ func (e *estimator) sums(l layer, row, k, bin int, delayOf func(bin int) float64
 	for s := range words {
 		words[s] = l.words[base+s*bins+bin]
 	}
-	s := e.rates.factor(k).Row(&words)
+	s := e.rates.factorOf(of.parts, k).Row(&words)
 	s.Apart = s.Weight
 	if e.rates.again[k].found > 0 {
-		s.Apart = e.parts[k].Factor().Row(&words).Weight
+		s.Apart = of.parts[k].Factor().Row(&words).Weight
 	}
 	return s
 }
@@ -136,8 +158,11 @@ func (e *estimator) sums(l layer, row, k, bin int, delayOf func(bin int) float64
 // tableSums reads the sums of the data plane. Its weights assume that all insertions were different requests. Where some were
 // repetitions, the number of samples and the sums of weights and exponents give how many insertions the samples survived, and how
 // much that varied.
-func (e *estimator) tableSums(l layer, k, at int) delay.Sums {
+func (e *estimator) tableSums(l layer, of *setting, k, at int) delay.Sums {
 	s := delay.Sums{Weight: float64(l.words[at]) / weightOne}
+	if e.follows() { // the data plane's weights are those of the survival alone
+		s.Weight /= of.parts[k].Inclusion()
+	}
 	s.Apart = s.Weight
 	if s.Weight == 0 {
 		return s
@@ -145,7 +170,7 @@ func (e *estimator) tableSums(l layer, k, at int) delay.Sums {
 	s.N, s.Square = 1, s.Weight*s.Weight
 	if l.hits != nil {
 		n, exponents := delay.Tallied(l.hits[at])
-		return e.rates.factor(k).Pair(s.Weight, max(1, n), exponents/exponentOne, 0.5/exponentOne)
+		return e.rates.factorOf(of.parts, k).Pair(s.Weight, max(1, n), exponents/exponentOne, 0.5/exponentOne)
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // drawn makes what two fridges count of n requests with one delay: a request enters fridge k with its share, and is found
@@ -15,7 +16,7 @@ func drawn(rng *rand.Rand, c *config, r *rates, n int, t float64) (sums []delay.
 	for range n {
 		u := rng.Float64()
 		for k := range c.parts {
-			q := r.included(k, t)
+			q := r.included(c.parts, k, t)
 			if u -= q; u < 0 {
 				w := 1 / q
 				sums[k].N++
@@ -42,7 +43,7 @@ func TestCombine(t *testing.T) {
 		for _, way := range []string{combineInverse, combineFixed, combineSampled} {
 			c.combine = way
 			estimate := 0.0
-			for k, weight := range c.combiner(r, func(int) float64 { return at })(0, sums) {
+			for k, weight := range c.combiner(r, c.parts, func(int) float64 { return at })(0, sums) {
 				estimate += weight * sums[k].Weight
 			}
 			mean[way] += estimate / n / trials
@@ -73,8 +74,7 @@ func TestFit(t *testing.T) {
 		{"4096@1", 100, fitUnder}, {"4096@1", 4096, fitGood}, {"4096@1", 40960, fitOver},
 		{"4096@1/8", 100, fitUnder}, {"2@1", 0, fitGood}, {"2048@1,2048@1/64", 40000, fitOver},
 	} {
-		e := &estimator{config: configOf(t, map[string]string{"fridges": c.fridges})}
-		e.rates = newRates(e.parts)
+		e := newEstimator(configOf(t, map[string]string{"fridges": c.fridges}))
 		e.rates.add(1e9, []uint64{c.inserted, c.inserted, 0, 0})
 		s := delay.NewSpectrum(e.scale())
 		bin := s.Scale.Bin(1e9)
@@ -94,8 +94,7 @@ func TestFit(t *testing.T) {
 			}
 		}
 	}
-	e := &estimator{config: configOf(t, nil)}
-	e.rates = newRates(e.parts)
+	e := newEstimator(configOf(t, nil))
 	if f := e.fit(delay.NewSpectrum(e.scale())); f.state != fitUnknown || f.advice() != "" {
 		t.Errorf("without samples: %+v", f)
 	}
@@ -103,7 +102,7 @@ func TestFit(t *testing.T) {
 
 // TestRates: a delay that is longer than a window is predicted from the windows that it spans.
 func TestRates(t *testing.T) {
-	parts := []Part{{Slots: 1024, P: 1, Share: 1, Shards: 4}}
+	parts := []layout.Part{{Slots: 1024, P: 1, Share: 1, Shards: 4}}
 	r := newRates(parts)
 	if r.survived(0, 1e9) != 0 || !math.IsInf(r.lifetime(0), 1) {
 		t.Error("rates without a window")
@@ -149,7 +148,7 @@ func TestGroupOrder(t *testing.T) {
 
 // A gap is judged by the middle of its bin.
 func TestGapsAreCentred(t *testing.T) {
-	parts, err := parseParts("256@1")
+	parts, err := layout.Parse("256@1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +170,7 @@ func TestGapsAreCentred(t *testing.T) {
 
 // The samples of an octave show how many times faster requests arrived than the rate of the window, if there are ten of them and they survived something.
 func TestFaster(t *testing.T) {
-	e := &estimator{config: configOf(t, map[string]string{"fridges": "1024@1/2"})}
-	e.rates = newRates(e.parts)
+	e := newEstimator(configOf(t, map[string]string{"fridges": "1024@1/2"}))
 	e.rates.add(1e9, []uint64{1024})
 	const at = 1e9
 	weight := e.predictedAt(at)

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -27,12 +28,12 @@ const (
 // fit compares a fridge's lifetime, M/p requests, with the requests within the delays to be measured.
 type fit struct {
 	state   string
-	delay   float64 // ns; the delay that the fit is judged by: the upper bound of the 99th percentile
-	blind   bool    // slow responses may have left no sample: the true percentile may be higher
-	lives   float64 // insertions within delay over slots, of the fridge where records live longest
-	part    Part    // the fridge where records live longest
-	p       float64 // the entry probability that would fit, with this fridge's entries
-	entries int     // the entries that would fit, with this entry probability
+	delay   float64     // ns; the delay that the fit is judged by: the upper bound of the 99th percentile
+	blind   bool        // slow responses may have left no sample: the true percentile may be higher
+	lives   float64     // insertions within delay over slots, of the fridge where records live longest
+	part    layout.Part // the fridge where records live longest
+	p       float64     // the entry probability that would fit, with this fridge's entries
+	entries int         // the entries that would fit, with this entry probability
 }
 
 func (e *estimator) fit(total *delay.Spectrum) fit {
@@ -46,7 +47,7 @@ func (e *estimator) fit(total *delay.Spectrum) fit {
 		f.delay = ends.High
 	}
 	f.lives = math.Inf(1)
-	for k, p := range e.parts {
+	for k, p := range e.rates.parts {
 		if lives := e.rates.lives(k, f.delay); lives < f.lives {
 			f.lives, f.part = lives, p
 		}
@@ -60,11 +61,11 @@ func (e *estimator) fit(total *delay.Spectrum) fit {
 	return f
 }
 
-func stateOf(lives float64, p Part) string {
+func stateOf(lives float64, p layout.Part) string {
 	switch {
 	case lives > livesOver:
 		return fitOver
-	case lives < livesUnder && (p.P < 1 || p.Slots > minSlots):
+	case lives < livesUnder && (p.P < 1 || p.Slots > layout.LeastSlots):
 		return fitUnder
 	}
 	return fitGood
@@ -72,10 +73,10 @@ func stateOf(lives float64, p Part) string {
 
 // fitting is the smallest size that has n slots.
 func fitting(n float64) int {
-	if n <= minSlots {
-		return minSlots
+	if n <= layout.LeastSlots {
+		return layout.LeastSlots
 	}
-	return min(maxSlots, 1<<bits.Len(uint(math.Ceil(n)-1)))
+	return min(layout.MostSlots, 1<<bits.Len(uint(math.Ceil(n)-1)))
 }
 
 func (f fit) values() []report.Value {
@@ -97,14 +98,14 @@ func (f fit) advice() string {
 	case f.blind:
 		return fmt.Sprintf("over-subscribed: delays seem to exceed those whose records survive, so slow responses may have "+
 			"left no sample: percentiles are lower bounds. Take a smaller entry probability than %s, or more than %d entries.",
-			fraction(f.part.P), f.part.Slots)
+			layout.Fraction(f.part.P), f.part.Slots)
 	case f.state == fitOver:
 		return fmt.Sprintf("over-subscribed: %s insertions arrive for each of the %d entries within the 99th percentile (%s), so slow "+
 			"responses rest on few samples. Entry probability %s, or about %d entries, would fit.",
-			report.Human(f.lives, report.None), f.part.Slots, within, fraction(f.p), f.entries)
+			report.Human(f.lives, report.None), f.part.Slots, within, layout.Fraction(f.p), f.entries)
 	case f.state == fitUnder && f.part.P < 1:
 		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). Entry probability %s "+
-			"would give more samples.", within, fraction(f.p))
+			"would give more samples.", within, layout.Fraction(f.p))
 	case f.state == fitUnder:
 		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (at most %s); "+
 			"about %d entries would hold them as well.", within, fitting(2*float64(f.part.Slots)*f.lives))

@@ -9,13 +9,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 	"github.com/xdpmon/xdpmon/userspace/fridge/findings"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // Name of the algorithm.
 const Name = "fridge"
 
 // auto is the value of parameters that are derived from others.
-const auto = "auto"
+const auto = layout.Auto
 
 func init() { algo.Register(descriptor()) }
 
@@ -26,6 +27,7 @@ var losses = map[string]string{
 	"torn":            "samples whose record another core wrote in the same instant",
 	"samples_refused": "single samples beyond the rate of the stream, with fridge.samples",
 	"samples_lost":    "single samples that found the ring full, since the reader was stalled, with fridge.samples",
+	"stale":           "responses to requests of three or more settings ago, with fridge.fridges=auto",
 	"group_row_taken": `samples counted under "others", since another group has their row`,
 }
 
@@ -70,7 +72,8 @@ counted under lost.too_long.`
 
 var params = []algo.Param{
 	{Key: "fridges", Type: algo.String, Default: "65536@1",
-		Help: "entries@probability of each fridge, up to 4: 65536@1, or 32768@1/2,32768@1/64; @P:SHARE routes a share of the requests there"},
+		Help: "entries@probability of each fridge, up to 4: 65536@1, or 32768@1/2,32768@1/64; @P:SHARE routes a share of the requests there; auto or auto:ENTRIES: " +
+			"probabilities follow load and delays from window to window"},
 	{Key: "match", Type: algo.Enum, Default: "tcp-handshake", Choices: delay.KindNames, Help: "which packets are requests and responses"},
 	{Key: "side", Type: algo.Enum, Default: "any", Choices: delay.SideNames,
 		Help: "tcp-data, tcp-timestamp: requests are segments with payload (any: a tap) or what this host sends (egress) or receives (ingress)"},

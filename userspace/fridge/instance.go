@@ -8,7 +8,9 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
+	"github.com/xdpmon/xdpmon/userspace/fridge/tune"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -19,12 +21,16 @@ type instance struct {
 	head  snapshot.Head
 	set   *maps.Set
 	past  *past               // rates and repetitions of earlier windows, for the correction of later ones
+	tuner tuner               // nil: the probabilities are fixed
 	words map[string][]uint64 // read buffers, by array
 }
 
 // New implements algo.Config.
 func (c *config) New(env algo.Env) (algo.Instance, error) {
 	i := &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}
+	if c.follows() {
+		i.tuner = tune.New(c.slots)
+	}
 	if c.samples > 0 {
 		form := c.sampling()
 		form.WindowNS = env.Head.WindowNS
@@ -44,6 +50,9 @@ func (i *instance) Needs() maps.Need { return i.needs() }
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) error {
 	i.set = set
+	if err := i.publish(); err != nil {
+		return err
+	}
 	if !i.table {
 		return nil
 	}
@@ -94,6 +103,9 @@ func (c *config) arrays() []string {
 	if c.shuts() && c.grouped() {
 		names = append(names, shutWords)
 	}
+	if c.follows() {
+		names = append(names, changeWords)
+	}
 	return names
 }
 
@@ -109,7 +121,14 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	}
 	n := counts(s.Words["fridge_counters"])
 	i.past.into(s, n.insertedBy())
+	changed, err := i.retune(s)
+	if err != nil {
+		return nil, err
+	}
 	i.past.add(w.End-w.Start, n.insertedBy(), s.Words["fridge_repeats"])
+	if changed {
+		i.past.forget()
+	}
 	return s, nil
 }
 
@@ -149,7 +168,7 @@ func (c counts) at(n bpf.FridgeFridgeCounter) uint64 { return c[n] }
 
 func (c counts) insertedBy() []uint64 {
 	first := bpf.FridgeFridgeCounterFRIDGE_INSERTED_BY
-	return c[first : first+maxFridges]
+	return c[first : first+layout.Most]
 }
 
 // used counts the packets that the matching rule uses: requests, responses, ends of handshakes, and packets of followed flows.

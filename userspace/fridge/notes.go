@@ -24,9 +24,10 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	add(requests > 0 && responses == 0, "requests were seen and no response: does one interface see only one direction? Attach "+
 		"all interfaces that the traffic crosses in one command, and both directions (--direction both).")
 	add(responses > 0 && requests == 0 && matched == 0, "responses were seen and no request: attach the interface where the requests go out as well.")
-	if advice := f.advice(); advice != "" {
+	if advice := f.advice(); advice != "" && !e.follows() {
 		notes = append(notes, advice)
 	}
+	add(e.follows() && f.blind, "slow responses may have left no sample in this window: percentiles are lower bounds. The next windows have smaller entry probabilities.")
 	add(full > 0, "%s of %s samples belong to groups whose row was taken by another group and are counted under %q: raise "+
 		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), others)
 	if lost := e.lost; !e.rules.Restart && lost >= 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // The generated parts of the twin p4/fridge. It measures tcp-handshake with both legs, tcp-data or dns, with the table correction; rows are
@@ -45,7 +46,9 @@ import (
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
 // twinForms: the twin measures both legs of a handshake, acknowledgements of data, or answers to queries, with a table of factors.
-var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), algo.Just("samples", "0"), twinLegs, algo.Just("correction", auto, "table")}
+var twinForms = []algo.TwinForm{algo.Just("match", "tcp-handshake", "tcp-data", "dns"), algo.Just("side", "any"), algo.Just("group", "none"), algo.Just("samples", "0"), twinLegs, twinFixed, algo.Just("correction", auto, "table")}
+
+var twinFixed = algo.TwinForm{Key: "fridges", Has: "fixed probabilities", Fits: func(v algo.Values) bool { return !strings.HasPrefix(v.Text("fridges"), auto) }}
 
 var twinLegs = algo.TwinForm{Key: "legs", Has: auto + " or true", Fits: func(v algo.Values) bool {
 	return v.Text("legs") != "false" || v.Text("match") != delay.TCPHandshake.String()
@@ -70,7 +73,7 @@ func (c *config) P4() (map[string]string, error) {
 		own.refine()
 	}
 	t := &twin{config: &own}
-	t.slots, t.shards = totals(own.parts)
+	t.slots, t.shards = layout.Totals(own.parts)
 	if err := t.aligned(); err != nil {
 		return nil, err
 	}
@@ -171,7 +174,7 @@ control FridgePlace(in bit<32> slot, in bit<32> luck, inout place_t at) {`
 func (t *twin) place() {
 	t.Line(placeType)
 	var actions, entries []string
-	places := layout(t.parts)
+	places := layout.Of(t.parts)
 	for k, p := range places[:len(t.parts)] {
 		free, admit := p.Bits-p.ShardBits, p.Admit
 		t.Line("    action in_%d(bit<1> admitted) {", k)
@@ -181,8 +184,8 @@ func (t *twin) place() {
 		actions = append(actions, fmt.Sprintf("in_%d", k))
 		route := fmt.Sprintf("%d .. %d", t.routeBefore(k), p.Route-1)
 		entries = append(entries, fmt.Sprintf("(%s, 0 .. %d): in_%d(1)", route, admit-1, k))
-		if admit < one16 {
-			entries = append(entries, fmt.Sprintf("(%s, %d .. %d): in_%d(0)", route, admit, one16-1, k))
+		if admit < layout.One {
+			entries = append(entries, fmt.Sprintf("(%s, %d .. %d): in_%d(0)", route, admit, layout.One-1, k))
 		}
 	}
 	t.table("place", strings.Join(actions, " "), []string{"luck[31:16] : range", "luck[15:0]  : range"}, entries, "")
@@ -192,7 +195,7 @@ func (t *twin) routeBefore(k int) uint32 {
 	if k == 0 {
 		return 0
 	}
-	return layout(t.parts)[k-1].Route
+	return layout.Of(t.parts)[k-1].Route
 }
 
 // index concatenates the high bits of base and the low bits, n slots wide, of the hash from bit `from` on.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -41,15 +42,17 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 		return nil, err
 	}
 	options := []option{one}
-	if two, err := l.best(c, l.double); err == nil {
-		options = append(options, two)
+	for n := 2; n <= layout.Most; n++ {
+		if more, err := l.best(c, l.several(n)); err == nil {
+			options = append(options, more)
+		}
 	}
 	return l.body(options), nil
 }
 
 // best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as many
 // entries as the memory left by its histogram holds.
-func (l *load) best(given *config, parts func(slots int) []Part) (option, error) {
+func (l *load) best(given *config, parts func(slots int) []layout.Part) (option, error) {
 	var found option
 	least := int64(math.MaxInt64)
 	for _, c := range variants(given) {
@@ -86,9 +89,13 @@ func variants(given *config) []config {
 }
 
 // sized finds the largest power of two of slots that fits; need is the memory of the smallest.
-func (l *load) sized(c config, parts func(slots int) []Part) (found option, need int64) {
-	for slots := 4 * minSlots; slots <= mostSlots; slots *= 2 {
-		o := l.option(c, parts(slots))
+func (l *load) sized(c config, parts func(slots int) []layout.Part) (found option, need int64) {
+	for slots := 4 * layout.LeastSlots; slots <= mostSlots; slots *= 2 {
+		list := parts(slots)
+		if list == nil {
+			break
+		}
+		o := l.option(c, list)
 		if need == 0 {
 			need = o.bytes
 		}
@@ -101,11 +108,11 @@ func (l *load) sized(c config, parts func(slots int) []Part) (found option, need
 	return found, need
 }
 
-func (l *load) option(c config, parts []Part) option {
-	c.parts = parts
-	_ = shard(c.parts, auto)
+func (l *load) option(c config, parts []layout.Part) option {
+	c.parts, c.slots = parts, 0
+	_ = layout.Shard(c.parts, auto)
 	o := option{config: &c, text: partsText(parts), bytes: c.registerBytes(l.cpus)}
-	slots, shards := totals(parts)
+	slots, shards := layout.Totals(parts)
 	sizes := c.sizes()
 	o.histogram = o.bytes - int64(slots*8+shards*4+sizes["fridge_survived"]*4+sizes["fridge_middle"]*4+sizes["fridge_volume"]*8)
 	o.errors = l.errors(parts)
@@ -121,7 +128,7 @@ const inside = 1.0 / 8
 // binWidth is the relative width of a bin: upper edge / lower edge - 1.
 func (c *config) binWidth() float64 { return math.Exp2(1/math.Exp2(float64(c.mantissa))) - 1 }
 
-func partsText(parts []Part) string {
+func partsText(parts []layout.Part) string {
 	text := ""
 	for i, p := range parts {
 		if i > 0 {
@@ -136,28 +143,51 @@ func partsText(parts []Part) string {
 }
 
 // single is one fridge whose lifetime is the number of requests within the longest delay (section 5.2).
-func (l *load) single(slots int) []Part {
-	return []Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
+func (l *load) single(slots int) []layout.Part {
+	return []layout.Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
 }
 
 // steps rounds a probability to a multiple of 2^-16, the data plane's resolution.
-func steps(p float64) float64 { return max(1, math.Round(p*one16)) / one16 }
+func steps(p float64) float64 { return max(1, math.Round(p*layout.One)) / layout.One }
 
-// double is two fridges of half the slots each: records of one live as long as the longest delay; the other takes the remaining
-// requests, and its records live shorter, by the factor that minimises the worst percentile's error.
-func (l *load) double(slots int) []Part {
-	half := slots / 2
-	long := steps(min(0.5, float64(half)/(l.rate*l.longest)))
-	var best []Part
-	least := math.Inf(1)
-	for t := l.longest / 2; t > l.shortest; t /= 2 {
-		short := min(1-long, float64(half)/(l.rate*t))
-		parts := []Part{{Slots: half, Share: 1 - long, P: steps(short / (1 - long))}, {Slots: half, Share: long, P: 1}}
-		if e := (option{errors: l.errors(parts)}).worst(); e < least {
-			best, least = parts, e
-		}
+// sizes of n fridges, the largest first: powers of two that make up all slots.
+func sizes(n, slots int) []int {
+	if n == 3 {
+		return []int{slots / 2, slots / 4, slots / 4}
 	}
-	return best
+	list := make([]int, n)
+	for k := range list {
+		list[k] = slots / n
+	}
+	return list
+}
+
+// several is n fridges: records of the last one live as long as the longest delay, those of each before it shorter by one factor, which is the
+// one that minimises the worst percentile's error. The first fridge takes the requests that the others leave. nil: the delays do not span so many.
+func (l *load) several(n int) func(slots int) []layout.Part {
+	return func(slots int) (best []layout.Part) {
+		least := math.Inf(1)
+		for f := 2.0; l.longest/math.Pow(f, float64(n-1)) > l.shortest; f *= 2 {
+			parts := l.lasting(sizes(n, slots), f)
+			if e := (option{errors: l.errors(parts)}).worst(); e < least {
+				best, least = parts, e
+			}
+		}
+		return best
+	}
+}
+
+// lasting fridges have lifetimes that differ by a factor of f.
+func (l *load) lasting(slots []int, f float64) []layout.Part {
+	parts := make([]layout.Part, len(slots))
+	left, lifetime := 1.0, l.longest
+	for k := len(parts) - 1; k > 0; k-- {
+		share := steps(min(left/2, float64(slots[k])/(l.rate*lifetime)))
+		parts[k] = layout.Part{Slots: slots[k], Share: share, P: 1}
+		left, lifetime = left-share, lifetime/f
+	}
+	parts[0] = layout.Part{Slots: slots[0], Share: left, P: steps(min(1, float64(slots[0])/(l.rate*lifetime)/left))}
+	return parts
 }
 
 // planSteps is how finely delays are integrated over.
@@ -167,7 +197,7 @@ const planSteps = 480
 // answered request with a delay t is sampled with probability q(t) = sum of share*p*exp(-insertions(t)/M) and then counts 1/q,
 // which adds 1/q - 1 to the variance. The standard error of the share below a percentile is the root of the variance, that of the
 // percentile this over the density.
-func (l *load) errors(parts []Part) (out [3]float64) {
+func (l *load) errors(parts []layout.Part) (out [3]float64) {
 	span := math.Log(l.longest / l.shortest)
 	var cumulative [planSteps + 1]float64
 	for i := range planSteps {
@@ -184,7 +214,7 @@ func (l *load) errors(parts []Part) (out [3]float64) {
 	return out
 }
 
-func (l *load) included(parts []Part, t float64) float64 {
+func (l *load) included(parts []layout.Part, t float64) float64 {
 	q := 0.0
 	for _, p := range parts {
 		q += p.Inclusion() * math.Exp(-l.rate*p.Inclusion()*t/float64(p.Slots))

@@ -3,6 +3,7 @@ package fridge
 import (
 	"fmt"
 
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -13,7 +14,7 @@ func (l *load) body(options []option) *report.Body {
 			best = o
 		}
 	}
-	slots, _ := totals(best.config.parts)
+	slots, _ := layout.Totals(best.config.parts)
 	b := &report.Body{Values: []report.Value{
 		{Name: "fridges", Value: best.text, Kind: report.Info},
 		{Name: "resolution", Value: int64(1) << best.config.mantissa, Kind: report.Info, Help: "delay bins an octave"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -40,7 +41,7 @@ func TestPlanFits(t *testing.T) {
 			t.Errorf("%d bytes given, %g taken", memory, bytes)
 		}
 		for _, row := range b.Tables[0].Rows {
-			parts, err := parseParts(row[0].(string))
+			parts, err := layout.Parse(row[0].(string))
 			if err != nil {
 				t.Errorf("the plan cannot be used: %v", err)
 				continue
@@ -73,7 +74,7 @@ func TestPlanBestP(t *testing.T) {
 	rule := option{errors: l.errors(l.single(4096))}.worst()
 	best := math.Inf(1)
 	for p := 1.0; p > 1.0/8192; p /= 2 {
-		best = min(best, option{errors: l.errors([]Part{{Slots: 4096, P: p, Share: 1}})}.worst())
+		best = min(best, option{errors: l.errors([]layout.Part{{Slots: 4096, P: p, Share: 1}})}.worst())
 	}
 	if rule > 1.5*best {
 		t.Errorf("error %.3g with M/p = longest delay, %.3g is possible", rule, best)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // mostWindows is how many windows of rates are stored, for delays that are longer than a window.
@@ -11,26 +12,29 @@ const mostWindows = 64
 
 // rates are the insertions into each fridge over time, from which the survival of a delay is predicted.
 type rates struct {
-	parts   []Part
-	windows []rateWindow // the latest last
-	again   []recurrence // of each fridge
+	parts   []layout.Part // with the present probabilities
+	windows []rateWindow  // the latest last
+	again   []recurrence  // of each fridge
 	again1  float64
 }
 
-func newRates(parts []Part) *rates {
+func newRates(parts []layout.Part) *rates {
 	return &rates{parts: parts, again: make([]recurrence, len(parts))}
 }
 
 // factor corrects the samples of fridge k.
-func (r *rates) factor(k int) delay.Factor {
-	f := r.parts[k].Factor()
+func (r *rates) factor(k int) delay.Factor { return r.factorOf(r.parts, k) }
+
+// factorOf corrects the samples of fridge k of a setting.
+func (r *rates) factorOf(parts []layout.Part, k int) delay.Factor {
+	f := parts[k].Factor()
 	f.Repeats = r.again[k].repeats
 	return f
 }
 
 type rateWindow struct {
 	ns       float64
-	inserted [maxFridges]float64
+	inserted [layout.Most]float64
 }
 
 func appended(windows []rateWindow, ns int64, inserted []uint64) []rateWindow {
@@ -68,9 +72,9 @@ func (r *rates) lives(k int, t float64) float64 {
 	return different * float64(r.parts[k].Shards) / float64(r.parts[k].Slots)
 }
 
-// included predicts the probability that a request with a delay of t ns becomes a sample of fridge k.
-func (r *rates) included(k int, t float64) float64 {
-	return 1 / r.factor(k).Weight(r.survived(k, t))
+// included predicts the probability that a request with a delay of t ns becomes a sample of fridge k of a setting.
+func (r *rates) included(parts []layout.Part, k int, t float64) float64 {
+	return 1 / r.factorOf(parts, k).Weight(r.survived(k, t))
 }
 
 // lifetime of fridge k at the present rate, in ns.

@@ -37,7 +37,7 @@ func (s *sampler) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 
 // sampling is the form of single samples.
 func (c *config) sampling() samples.Form {
-	return samples.Form{Listed: c.samples, Tick: c.tick, Longest: c.rules.Longest, Parts: len(c.parts)}
+	return samples.Form{Listed: c.samples, Tick: c.tick, Longest: c.rules.Longest, Parts: c.planes()}
 }
 
 // weigh calculates the weights of a window's samples: 1/q, with the p and the size of the fridge that each was admitted to.
@@ -48,6 +48,7 @@ func (e *estimator) weigh(list []samples.Sample) {
 		if !e.recorded {
 			x = e.rates.survived(s.Part, float64(s.Delay))
 		}
-		s.Weight = e.rates.factor(s.Part).Weight(x)
+		parts, k := e.admittedWith(s.Part)
+		s.Weight = e.rates.factorOf(parts, k).Weight(x)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // The words of a snapshot. A single window is stored as its registers, under their own names, with the rates and repetitions of earlier
 // windows; a merged one as corrected distributions, because each was corrected by its own rates.
 const (
-	windowWords     = "windows"     // 1 + maxFridges numbers a window before this one, the latest last: ns, insertions
+	windowWords     = "windows"     // 1 + layout.Most numbers a window before this one, the latest last: ns, insertions
 	gapWords        = "gaps"        // of windows before: repetitions by fridges and bins
 	occurrenceWords = "occurrences" // ... and insertions
 
@@ -24,7 +25,7 @@ const (
 	spectrumWord = "spectra"     // merged: rows, then the others
 	mergedWords  = "merged"      // mergedCount numbers
 
-	windowWidth = 1 + maxFridges
+	windowWidth = 1 + layout.Most
 	mergedCount = 3 // most answers, lost repetitions, ns of all windows
 )
 
@@ -53,10 +54,16 @@ func (p *past) add(ns int64, inserted, repeats []uint64) {
 	}
 }
 
+// forget the repetitions: with another probability as many insertions are another time.
+func (p *past) forget() {
+	clear(p.gaps)
+	clear(p.occurrences)
+}
+
 // empty reports whether nothing was inserted in a window, nor in those before it that are stored.
 func (p *past) empty(inserted []uint64) bool {
 	return !slices.ContainsFunc(inserted, func(n uint64) bool { return n > 0 }) &&
-		!slices.ContainsFunc(p.windows, func(w rateWindow) bool { return w.inserted != [maxFridges]float64{} })
+		!slices.ContainsFunc(p.windows, func(w rateWindow) bool { return w.inserted != [layout.Most]float64{} })
 }
 
 // into stores what the correction of a window needs. For a window of an idle interface that is not how long the ones before it were, so that such snapshots are
@@ -84,7 +91,7 @@ func pastOf(r *snapshot.Reader, fridges int) *past {
 		if f[0] = max(f[0], 1); math.IsNaN(f[0]) {
 			r.Refuse("a window of %g ns", f[0])
 		}
-		p.windows = append(p.windows, rateWindow{f[0], [maxFridges]float64(f[1:])})
+		p.windows = append(p.windows, rateWindow{f[0], [layout.Most]float64(f[1:])})
 	}
 	return p
 }
@@ -92,7 +99,7 @@ func pastOf(r *snapshot.Reader, fridges int) *past {
 // open reads the registers of one window and corrects them, or reads the corrected distributions of a merged snapshot.
 func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error) {
 	r := s.Read()
-	e := &estimator{config: c, rates: newRates(c.parts)}
+	e := c.estimatorOf(s, r)
 	if s.Parts > 1 {
 		n, all := e.corrected(s, r)
 		return e, n, all, r.Err()
@@ -101,17 +108,21 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error)
 	if err := r.Err(); err != nil {
 		return nil, nil, spectra{}, err
 	}
-	length := s.Window.End - s.Window.Start
-	p.add(length, n.counts.insertedBy(), n.repeats)
-	e.rates.windows = p.windows
-	e.rates.repeat(n.repeats, p, n.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), n.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), e.gap())
-	e.lost = e.rates.lostRepeats()
-	all := e.spectraOf(n)
+	all := e.window(n, p)
 	if all.sent = c.sampling().Of(r); r.Err() != nil {
 		return nil, nil, spectra{}, r.Err()
 	}
 	e.weigh(all.sent.List)
 	return e, n.counts, all, nil
+}
+
+// window corrects a window, from what was known of the windows before it.
+func (e *estimator) window(n reading, p *past) spectra {
+	p.add(e.span[1]-e.span[0], n.counts.insertedBy(), n.repeats)
+	e.rates.windows = p.windows
+	e.rates.repeat(n.repeats, p, n.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), n.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), e.gap())
+	e.lost = e.rates.lostRepeats()
+	return e.spectraOf(n)
 }
 
 // corrected reads the distributions of a merged snapshot.
@@ -198,6 +209,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 		return algo.Result{}, err
 	}
 	lost := n.lost()
+	e.changes(s, lost)
 	if c.samples > 0 {
 		lost["samples_refused"], lost["samples_lost"] = all.sent.Refused, all.sent.Lost
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
 // survivedBits is the width of the recorded x: survived insertions modulo 2^24.
@@ -79,9 +80,13 @@ func (r *ruler) of(weight uint32) uint32 {
 // weightTable is fridge_weights: [fridge][bin of x].
 func (c *config) weightTable() []uint64 {
 	n := weightBins.Len()
-	words := make([]uint64, maxFridges*n)
+	words := make([]uint64, layout.Most*n)
 	for k, p := range c.parts {
-		for _, r := range rules(p.Factor()) {
+		f := p.Factor()
+		if c.follows() {
+			f.Inclusion = 1 // userspace knows the setting of each plane
+		}
+		for _, r := range rules(f) {
 			first, last := weightBins.Index(uint64(r.low)), weightBins.Index(uint64(r.low+r.size-1))
 			for bin := first; bin <= last; bin++ {
 				words[k*n+bin] = uint64(r.exponent)<<32 | uint64(r.weight)

@@ -4,9 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
-var tableParts = []Part{
+var tableParts = []layout.Part{
 	{Slots: 256, P: 1, Share: 1, Shards: 1},
 	{Slots: 4096, P: 0.25, Share: 1, Shards: 16},
 	{Slots: 65536, P: 1.0 / 32, Share: 0.5, Shards: 256},
@@ -46,7 +48,7 @@ func TestRules(t *testing.T) {
 func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for k, p := range tableParts[:5] {
-		c := &config{parts: []Part{p}}
+		c := &config{parts: []layout.Part{p}}
 		table := c.weightTable()
 		f := p.Factor()
 		for _, lives := range []float64{0, 0.01, 0.5, 1, 3} {
@@ -80,10 +82,10 @@ func TestTable(t *testing.T) {
 func TestTableFills(t *testing.T) {
 	c := &config{parts: tableParts[:3]}
 	table, n := c.weightTable(), weightBins.Len()
-	if len(table) != maxFridges*n {
-		t.Fatalf("%d words, want %d", len(table), maxFridges*n)
+	if len(table) != layout.Most*n {
+		t.Fatalf("%d words, want %d", len(table), layout.Most*n)
 	}
-	for k := range maxFridges {
+	for k := range layout.Most {
 		for bin := range n {
 			w := table[k*n+bin]
 			weight, exponent := float64(uint32(w))/weightOne, float64(w>>32)/exponentOne
@@ -100,22 +102,22 @@ func TestTableFills(t *testing.T) {
 // TestTableSums: what rounding does to exponents is no sign of samples far apart, and without a count there is one sample.
 func TestTableSums(t *testing.T) {
 	c := configOf(t, map[string]string{"correction": "table", "legs": "false", "fridges": "65536@1", "shards": "1"})
-	e := &estimator{config: c, rates: newRates(c.parts)}
+	e := newEstimator(c)
 	table := c.weightTable()
 	for _, x := range []uint64{0, 60, 120, 3000, 60000} {
 		const n = 1000
 		word := table[weightBins.Index(x)]
 		l := layer{words: []uint64{n * (word & math.MaxUint32)}, hits: []uint64{n * (1<<36 + word>>32)}}
 		w := float64(word&math.MaxUint32) / weightOne
-		s := e.tableSums(l, 0, 0)
+		s := e.tableSums(l, e.now(), 0, 0)
 		if s.N != n || math.Abs(s.Weight/(n*w)-1) > 1e-6 || math.Abs(s.Apart/(n*w)-1) > 1e-6 || s.Square/(n*w*w) > 1.001 {
 			t.Errorf("%d insertions: %+v, want %d of %g", x, s, n, w)
 		}
-		if l.hits = nil; e.tableSums(l, 0, 0).N != 1 {
-			t.Errorf("%d insertions, not counted: %+v", x, e.tableSums(l, 0, 0))
+		if l.hits = nil; e.tableSums(l, e.now(), 0, 0).N != 1 {
+			t.Errorf("%d insertions, not counted: %+v", x, e.tableSums(l, e.now(), 0, 0))
 		}
 	}
-	if s := e.tableSums(layer{words: []uint64{0}}, 0, 0); s.N != 0 || s.Weight != 0 {
+	if s := e.tableSums(layer{words: []uint64{0}}, e.now(), 0, 0); s.N != 0 || s.Weight != 0 {
 		t.Errorf("nothing: %+v", s)
 	}
 }

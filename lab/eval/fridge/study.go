@@ -20,6 +20,8 @@ func init() {
 		{Name: "cascade", Title: "Section 4.1: why a fridge has one stage", Run: cascade},
 		{Name: "combine", Title: "Section 4.2: how two fridges are combined", Run: combine},
 		{Name: "counter", Title: "Section 3.3: insertions recorded or inferred", Run: counter},
+		{Name: "several", Title: "Section 5.3: three and four fridges", Run: several},
+		{Name: "follow", Title: "Section 5.2: a setting that follows load and delays", Run: follow},
 		coverage.Section(cells),
 	}})
 }

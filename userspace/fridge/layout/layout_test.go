@@ -1,4 +1,4 @@
-package fridge
+package layout
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ func TestParseParts(t *testing.T) {
 		"4096@1:3/4,16@1,16@1/65536":     {{Slots: 4096, P: 1, Share: 0.75}, {Slots: 16, P: 1, Share: 0.125}, {Slots: 16, P: 1.0 / 65536, Share: 0.125}},
 		"1048576@1,1048576@1,2@1,1024@1": {{1048576, 1, 0.25, 0}, {1048576, 1, 0.25, 0}, {2, 1, 0.25, 0}, {1024, 1, 0.25, 0}},
 	} {
-		got, err := parseParts(text)
+		got, err := Parse(text)
 		if err != nil || len(got) != len(want) {
 			t.Errorf("%s: %v, %v", text, got, err)
 			continue
@@ -30,14 +30,14 @@ func TestParseParts(t *testing.T) {
 
 // TestPartsRounded: what the data plane cannot do exactly is corrected as it does it.
 func TestPartsRounded(t *testing.T) {
-	parts, err := parseParts("4096@1/3,4096@0.1,4096@1")
+	parts, err := Parse("4096@1/3,4096@0.1,4096@1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	total := 0.0
 	for i, p := range parts {
 		for what, x := range map[string]float64{"p": p.P, "share": p.Share} {
-			if x*one16 != math.Round(x*one16) {
+			if x*One != math.Round(x*One) {
 				t.Errorf("fridge %d: %s = %g is no multiple of 1/65536", i, what, x)
 			}
 		}
@@ -46,8 +46,8 @@ func TestPartsRounded(t *testing.T) {
 	if total != 1 {
 		t.Errorf("shares add up to %g", total)
 	}
-	places := layout(parts)
-	if last := places[2]; last.Route != one16 || last.Base != 8192 || last.Bits != 12 {
+	places := Of(parts)
+	if last := places[2]; last.Route != One || last.Base != 8192 || last.Bits != 12 {
 		t.Errorf("the last fridge is %+v", last)
 	}
 }
@@ -72,12 +72,12 @@ func TestPartsRefused(t *testing.T) {
 		"9223372036854775808@1":               "powers of two",
 		"64@1:1/4,64@1:1/4,64@1:1/4,x@":       "sizes",
 	} {
-		_, err := parseParts(text)
+		_, err := Parse(text)
 		if err == nil || !strings.Contains(err.Error(), contains) {
 			t.Errorf("%q: %v, want something about %q", text, err, contains)
 		}
 	}
-	if _, err := parseParts("64@1,64"); !errors.Is(err, errFridges) {
+	if _, err := Parse("64@1,64"); !errors.Is(err, errFridges) {
 		t.Errorf("the error does not state the syntax: %v", err)
 	}
 }
@@ -87,21 +87,21 @@ func TestShards(t *testing.T) {
 		fridges, shards string
 		want            []int
 	}{
-		{"256@1", auto, []int{1}},
-		{"512@1", auto, []int{2}},
-		{"4096@1", auto, []int{16}},
-		{"65536@1", auto, []int{256}},
-		{"1048576@1", auto, []int{1024}},
-		{"1048576@1,1048576@1", auto, []int{512, 512}},
-		{"1048576@1,64@1,1024@1", auto, []int{256, 1, 4}},
-		{"2@1", auto, []int{1}},
+		{"256@1", Auto, []int{1}},
+		{"512@1", Auto, []int{2}},
+		{"4096@1", Auto, []int{16}},
+		{"65536@1", Auto, []int{256}},
+		{"1048576@1", Auto, []int{1024}},
+		{"1048576@1,1048576@1", Auto, []int{512, 512}},
+		{"1048576@1,64@1,1024@1", Auto, []int{256, 1, 4}},
+		{"2@1", Auto, []int{1}},
 		{"65536@1,128@1", "8", []int{8, 8}},
 	} {
-		parts, err := parseParts(c.fridges)
+		parts, err := Parse(c.fridges)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shard(parts, c.shards); err != nil {
+		if err := Shard(parts, c.shards); err != nil {
 			t.Errorf("%s: %v", c.fridges, err)
 		}
 		for i, p := range parts {
@@ -111,7 +111,7 @@ func TestShards(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"0", "3", "2048", "many", "-1", "64"} {
-		if err := shard([]Part{{Slots: 64}}, text); err == nil {
+		if err := Shard([]Part{{Slots: 64}}, text); err == nil {
 			t.Errorf("%s shards of 64 entries are accepted", text)
 		}
 	}
@@ -119,8 +119,8 @@ func TestShards(t *testing.T) {
 
 func TestFraction(t *testing.T) {
 	for p, want := range map[float64]string{1: "1", 0.5: "1/2", 1.0 / 64: "1/64", 0.3: "0.3", 0.75: "0.75", 1.0 / 65536: "1/65536"} {
-		if got := fraction(p); got != want {
-			t.Errorf("fraction(%g) = %s, want %s", p, got, want)
+		if got := Fraction(p); got != want {
+			t.Errorf("Fraction(%g) = %s, want %s", p, got, want)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package fridge
+// Package layout divides the slots of a fridge: sizes, entry probabilities and shares, and where each part begins in the arrays.
+package layout
 
 import (
 	"errors"
@@ -14,15 +15,27 @@ import (
 )
 
 const (
-	maxFridges = 4       // FRIDGES of bpf/fridge/fridge.bpf.c
-	one16      = 1 << 16 // probabilities are compared with 16 bits of hash
+	Most = 4       // FRIDGES of bpf/fridge/fridge.bpf.c
+	One  = 1 << 16 // probabilities are compared with 16 bits of hash
 
-	minSlots    = 2
-	maxSlots    = 1 << 20
+	LeastSlots  = 2
+	MostSlots   = 1 << 20
 	maxShards   = 1024 // of all fridges together: four pages of counters
 	fairShard   = 256  // slots of a shard below which splitting further is refused
 	slotsSyntax = "powers of two from 2 to 1048576"
 )
+
+// Auto is the value of what is derived from other parameters.
+const Auto = "auto"
+
+// Quarters are the parts of a fridge whose probabilities may change: a request's part depends on its hash only. entries is a power of two.
+func Quarters(entries int) []Part {
+	parts := make([]Part, Most)
+	for k := range parts {
+		parts[k] = Part{Slots: entries / Most, P: 1, Share: 1.0 / Most}
+	}
+	return parts
+}
 
 // errFridges is wrapped by every error in the list of fridges.
 var errFridges = errors.New("give SIZE@P[:SHARE],...: 65536@1, or 32768@1/2,32768@1/64, or 4096@1:15/16,4096@1/2:1/16")
@@ -48,11 +61,11 @@ func (p Part) Factor() delay.Factor {
 func (p Part) Lifetime() float64 { return float64(p.Slots) / p.Inclusion() }
 
 func (p Part) String() string {
-	return fmt.Sprintf("%d@%s", p.Slots, fraction(p.P))
+	return fmt.Sprintf("%d@%s", p.Slots, Fraction(p.P))
 }
 
-// fraction writes a probability as people do: 1, 1/64, 0.3.
-func fraction(p float64) string {
+// Fraction writes a probability as people do: 1, 1/64, 0.3.
+func Fraction(p float64) string {
 	if n := math.Round(1 / p); n >= 1 && math.Abs(p*n-1) < 1e-3 {
 		if n == 1 {
 			return "1"
@@ -62,12 +75,12 @@ func fraction(p float64) string {
 	return strconv.FormatFloat(p, 'g', 3, 64)
 }
 
-// parseParts reads the list of fridges. Probabilities and shares are returned as the data plane rounds them, so that the
+// Parse reads the list of fridges. Probabilities and shares are returned as the data plane rounds them, so that the
 // correction uses exact values.
-func parseParts(text string) ([]Part, error) {
+func Parse(text string) ([]Part, error) {
 	words := strings.Split(text, ",")
-	if len(words) > maxFridges {
-		return nil, fmt.Errorf("%d fridges, at most %d can be combined: %w", len(words), maxFridges, errFridges)
+	if len(words) > Most {
+		return nil, fmt.Errorf("%d fridges, at most %d can be combined: %w", len(words), Most, errFridges)
 	}
 	parts := make([]Part, len(words))
 	for i, word := range words {
@@ -85,7 +98,7 @@ func parsePart(word string) (Part, error) {
 		return Part{}, fmt.Errorf("%q has no entry probability: %w", word, errFridges)
 	}
 	slots, err := strconv.Atoi(size)
-	if err != nil || slots < minSlots || slots > maxSlots || slots&(slots-1) != 0 {
+	if err != nil || slots < LeastSlots || slots > MostSlots || slots&(slots-1) != 0 {
 		return Part{}, fmt.Errorf("%q entries: sizes are %s", size, slotsSyntax)
 	}
 	p, share, hasShare := strings.Cut(rest, ":")
@@ -102,10 +115,10 @@ func parsePart(word string) (Part, error) {
 // probability reads a number of (0, 1] and rounds it to 2^-16.
 func probability(what, text string) (float64, error) {
 	p, err := algo.ParseFloat(text)
-	if err != nil || !(p >= 0.5/one16 && p <= 1) {
+	if err != nil || !(p >= 0.5/One && p <= 1) {
 		return 0, fmt.Errorf("%s %q: allowed are 1/65536 to 1, in steps of 1/65536", what, text)
 	}
-	return max(1, math.Round(p*one16)) / one16, nil
+	return max(1, math.Round(p*One)) / One, nil
 }
 
 // shares divides the unassigned share equally among the fridges without one, and rounds so that the sum is exactly 1.
@@ -126,11 +139,11 @@ func shares(parts []Part) error {
 			parts[i].Share = (1 - given) / float64(open)
 		}
 		exact += parts[i].Share
-		route := int(math.Round(exact * one16))
+		route := int(math.Round(exact * One))
 		if i == len(parts)-1 {
-			route = one16
+			route = One
 		}
-		parts[i].Share = float64(route-before) / one16
+		parts[i].Share = float64(route-before) / One
 		if route <= before {
 			return fmt.Errorf("share of fridge %d is below 1/65536: %w", i+1, errFridges)
 		}
@@ -139,9 +152,9 @@ func shares(parts []Part) error {
 	return nil
 }
 
-// shard splits the insertion counters. auto: as many shards as fit, each of 256 slots or more.
-func shard(parts []Part, text string) error {
-	if text == auto {
+// Shard splits the insertion counters. auto: as many shards as fit, each of 256 slots or more.
+func Shard(parts []Part, text string) error {
+	if text == Auto {
 		limit := maxShards / (1 << bits.Len(uint(len(parts)-1)))
 		for i := range parts {
 			parts[i].Shards = min(limit, max(1, parts[i].Slots/fairShard))
@@ -153,16 +166,16 @@ func shard(parts []Part, text string) error {
 		return fmt.Errorf("%q shards: allowed are auto and powers of two from 1 to %d", text, maxShards)
 	}
 	for i := range parts {
-		if parts[i].Slots/n < minSlots {
-			return fmt.Errorf("%d shards of %d entries: a shard needs %d entries at least", n, parts[i].Slots, minSlots)
+		if parts[i].Slots/n < LeastSlots {
+			return fmt.Errorf("%d shards of %d entries: a shard needs %d entries at least", n, parts[i].Slots, LeastSlots)
 		}
 		parts[i].Shards = n
 	}
 	return nil
 }
 
-// totals of the arrays that the parts share.
-func totals(parts []Part) (slots, shards int) {
+// Totals of the arrays that the parts share.
+func Totals(parts []Part) (slots, shards int) {
 	for _, p := range parts {
 		slots += p.Slots
 		shards += p.Shards
@@ -170,15 +183,15 @@ func totals(parts []Part) (slots, shards int) {
 	return slots, shards
 }
 
-// layout places the parts one after the other in the arrays.
-func layout(parts []Part) (out [maxFridges]bpf.FridgeFridgePart) {
+// Of places the parts one after the other in the arrays.
+func Of(parts []Part) (out [Most]bpf.FridgeFridgePart) {
 	base, shard, route := 0, 0, 0.0
 	for i, p := range parts {
 		route += p.Share
 		out[i] = bpf.FridgeFridgePart{
 			Base: uint32(base), Bits: log2(p.Slots),
 			Shard: uint32(shard), ShardBits: log2(p.Shards),
-			Admit: uint32(math.Round(p.P * one16)), Route: uint32(math.Round(route * one16)),
+			Admit: uint32(math.Round(p.P * One)), Route: uint32(math.Round(route * One)),
 		}
 		base += p.Slots
 		shard += p.Shards
