@@ -92,7 +92,7 @@ static __always_inline void path(struct waits *w, const struct phv *phv)
 		return;
 	leg = (w->measured >> (PATH_TICK - WAITS_TICK)) + 1;
 	if (w->leg == LEG_SERVER && (phv->tcp_flags & TCP_SYN)) {
-		w->path = sign | leg;
+		w->path = w->repeated ? sign : sign | leg;
 		entry = reg_at(waits_path, w->slot);
 		if (entry)
 			reg_store(entry, w->path);

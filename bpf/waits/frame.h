@@ -15,7 +15,7 @@
 enum waits_kind { WAIT_WINDOW, WAIT_ACK, WAIT_HANDSHAKE, WAIT_ANSWER, WAIT_KINDS };
 
 const volatile __u32 waits_small = 2920;     /* bytes: a window below this is small */
-const volatile __u32 waits_late = 3125000;   /* ticks of 64 ns: an ACK later than this is an event; 200 ms */
+const volatile __u32 waits_late = 3906250;   /* ticks of 64 ns: an ACK that takes this or longer is an event; 250 ms */
 const volatile __u32 waits_slow = 1562500;   /* ... a leg of a handshake or an answer; 100 ms */
 const volatile __u32 waits_share = 65536;    /* of the connections that are followed, in 2^-16 */
 
@@ -90,6 +90,7 @@ struct waits {
 	__u8 leg;
 	__u8 server;
 	__u8 shown;
+	__u8 repeated;  /* the SYN was sent more than once */
 };
 
 static __always_inline __u64 ticks_now(struct phv *phv)

@@ -40,7 +40,9 @@ static __always_inline void leg(struct waits *w, __u64 age, __u8 leg, __u8 kind,
 	finish_wait(w, age, waits_slow, kind, end, count);
 }
 
-/* SYN and SYN-ACK. A SYN that is sent again keeps its first record: the user waits since then. */
+#define SENT_AGAIN 1ULL /* lowest bit of a SYN's time */
+
+/* SYN and SYN-ACK. A SYN that is sent again keeps its time, since the user waits since then, and marks it: it is no leg of the path. */
 static __always_inline void handshake(struct waits *w, struct phv *phv, struct waits_counts_t *count)
 {
 	__u64 now = ticks_now(phv), *entry, old, word;
@@ -49,13 +51,15 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 	if (!(phv->tcp_flags & TCP_ACK)) {
 		count->c[WAITS_SYNS]++;
 		name = name_of(w, phv->seq + 1);
-		word = record_word(name, now);
+		word = record_word(name, now) & ~SENT_AGAIN;
 		entry = reg_at(waits_syn, w->slot);
 		if (!entry)
 			return;
 		old = reg_load(entry);
-		if (record_of(old, name))
+		if (record_of(old, name)) {
+			reg_store(entry, old | SENT_AGAIN);
 			return;
+		}
 		reg_store(entry, word);
 		overwrite(w, old, now);
 		return;
@@ -65,6 +69,7 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 	entry = reg_at(waits_syn, w->slot);
 	if (entry && taken(entry, name, &old)) {
 		count->c[WAITS_HANDSHAKES]++;
+		w->repeated = old & SENT_AGAIN;
 		leg(w, record_age(now, old), LEG_SERVER, WAIT_HANDSHAKE, w->from, count);
 	}
 	entry = reg_at(waits_third, w->slot);
@@ -142,11 +147,11 @@ static __always_inline void third(struct waits *w, struct phv *phv, struct waits
 	__u64 *entry, old, now;
 	__u32 name;
 
-	if (!w->acks || w->ticks)
+	if (!w->acks)
 		return;
 	name = name_of(w, NAME_THIRD | phv->seq);
 	entry = reg_at(waits_third, w->slot);
-	if (!entry || !taken(entry, name, &old))
+	if (!entry || !taken(entry, name, &old) || w->measured)
 		return;
 	now = ticks_now(phv);
 	leg(w, record_age(now, old), LEG_CLIENT, WAIT_HANDSHAKE, w->from, count);

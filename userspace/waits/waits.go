@@ -44,10 +44,10 @@ var doc string
 
 var params = []algo.Param{
 	{Key: "small", Type: algo.Size, Default: "2920", Min: "1", Max: "65535", Help: "a receive window below this is closed, in bytes after scaling; 1: only windows of zero"},
-	{Key: "late", Type: algo.Duration, Default: "200ms", Min: "2ms", Max: "60s", Help: "an ACK without data that takes this or longer is late; stacks delay ACKs by 40 to 200 ms on purpose"},
+	{Key: "late", Type: algo.Duration, Default: "250ms", Min: "2ms", Max: "60s", Help: "an ACK without data that takes this or longer is late; stacks delay ACKs by 40 to 200 ms on purpose"},
 	{Key: "slow", Type: algo.Duration, Default: "100ms", Min: "1us", Max: "60s", Help: "legs of handshakes and answers that take this or longer are waits of their connection; shorter ones are in the percentiles only"},
 	{Key: "p", Type: algo.String, Default: "1", Help: "share of the connections that are followed, 1/1024 to 1, each from its first to its last packet"},
-	{Key: "memory", Type: algo.Size, Default: "80kB", Min: "5kB", Max: "5MB", Help: "records and counters of one bank; powers of two times 80 kB are used whole"},
+	{Key: "memory", Type: algo.Size, Default: "80kB", Min: "5kB", Max: "2560kB", Help: "records and counters of one bank; powers of two times 80 kB are used whole"},
 	{Key: "top", Type: algo.Int, Default: "100", Min: "1", Max: "10000", Help: "rows in each table"},
 	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of reports, a power of two; at least 4MiB in a replay"},
 }

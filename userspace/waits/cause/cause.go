@@ -40,15 +40,18 @@ func (w Wait) Plus(o Wait) Wait {
 	return Wait{w.Number + o.Number, w.NS + o.NS, w.Low + o.Low, w.High + o.High}
 }
 
-// less takes ns away from each of so many waits, known to within tick.
-func (w Wait) less(ns, tick float64) Wait {
-	each := w.Number * ns
-	return Wait{w.Number, max(0, w.NS-each), max(0, w.Low-each-w.Number*tick), max(0, w.High-each+w.Number*tick)}
-}
-
-// times is so many waits of ns each.
-func times(number, ns, tick float64) Wait {
-	return Wait{number, number * ns, max(0, number*(ns-tick)), number * (ns + tick)}
+// split divides waits at ns each: the part of the path, and what is longer. ns is known to within tick.
+func (w Wait) split(ns float64) (path, rest Wait) {
+	if w.Number == 0 {
+		return path, rest
+	}
+	each := min(w.Number*ns, w.NS)
+	path = Wait{w.Number, each, max(0, min(each, w.Low)-w.Number*tick), min(w.High, each+w.Number*tick)}
+	rest = Wait{w.Number, w.NS - each, max(0, w.Low-each-w.Number*tick), max(0, w.High-each+w.Number*tick)}
+	if math.IsNaN(w.High) {
+		path.High = w.High
+	}
+	return path, rest
 }
 
 // Connection is what is known of one in a window.
@@ -88,24 +91,23 @@ func (c *Connection) Judge() Verdict {
 		}
 	}
 	for end := range Roles {
-		late, leg := c.Waits[Ack][end], c.Legs[end]
-		path := c.Waits[Handshake][end]
-		took, takes := late, Wait{}
+		late, shut, leg := c.Waits[Ack][end], c.Waits[Window][end], c.Legs[end]
+		answers := Wait{}
 		if end == Server {
-			takes = c.Waits[Answer][Server]
+			answers = c.Waits[Answer][Server]
 		}
+		path := c.Waits[Handshake][end]
 		if math.IsNaN(leg) {
-			consider(Undecided, end, late.Plus(takes))
-			consider(Receiver, end, c.Waits[Window][end])
+			consider(Receiver, end, shut)
 			consider(Path, end, path)
+			consider(Undecided, end, late.Plus(answers))
 			continue
 		}
-		if n := took.Number + takes.Number; n > 0 {
-			path = path.Plus(times(n, leg, tick))
-		}
-		consider(Receiver, end, c.Waits[Window][end].Plus(late.less(leg, tick)))
-		consider(Slow, end, takes.less(leg, tick))
-		consider(Path, end, path)
+		lateThere, lateHere := late.split(leg)
+		answersThere, answersHere := answers.split(leg)
+		consider(Receiver, end, shut.Plus(lateHere))
+		consider(Slow, end, answersHere)
+		consider(Path, end, path.Plus(lateThere).Plus(answersThere))
 	}
 	return best
 }

@@ -32,6 +32,7 @@ type Connection struct {
 	closed           [2]int64
 	pending          [2]segment
 	ask              int64
+	again            bool // the SYN was sent more than once
 }
 
 type segment struct {
@@ -115,13 +116,15 @@ func (t *Truth) handshake(c *Connection, from int, p *packet.Packet) {
 		c.Client, c.Server = c.lower, c.upper
 	}
 	if !ack {
-		if c.synAt == 0 || c.synSeq != p.Seq+1 {
+		if c.again = c.synAt != 0 && c.synSeq == p.Seq+1; !c.again {
 			c.synAt, c.synSeq = p.Time, p.Seq+1
 		}
 		return
 	}
 	if c.synAt != 0 && c.synSeq == p.Ack {
-		c.Legs = [cause.Roles]int64{cause.Server: p.Time - c.synAt, cause.Client: -1}
+		if c.Legs = [cause.Roles]int64{cause.Server: p.Time - c.synAt, cause.Client: -1}; c.again {
+			c.Legs[cause.Server] = -1
+		}
 		c.add(cause.Handshake, cause.Server, p.Time-c.synAt, t.o.Slow)
 		c.synAt = 0
 	}
@@ -172,12 +175,15 @@ func (t *Truth) window(c *Connection, from int, p *packet.Packet) (done bool) {
 }
 
 func (t *Truth) third(c *Connection, from int, p *packet.Packet, done bool) bool {
-	if p.TCPFlags&packet.ACK == 0 || done || c.thirdAt == 0 || c.thirdSeq != p.Seq || c.role(from) != cause.Client {
+	if p.TCPFlags&packet.ACK == 0 || c.thirdAt == 0 || c.thirdSeq != p.Seq || c.role(from) != cause.Client {
 		return false
 	}
-	c.Legs[cause.Client] = p.Time - c.thirdAt
-	c.add(cause.Handshake, cause.Client, p.Time-c.thirdAt, t.o.Slow)
-	c.thirdAt = 0
+	at := c.thirdAt
+	if c.thirdAt = 0; done {
+		return false
+	}
+	c.Legs[cause.Client] = p.Time - at
+	c.add(cause.Handshake, cause.Client, p.Time-at, t.o.Slow)
 	return true
 }
 
