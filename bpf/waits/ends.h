@@ -11,8 +11,10 @@
 
 /* stage 0 */
 REGISTER(waits_ends, 0, __u32, 1024);
-/* stage 4: {signature 16, client's leg 24, server's leg 24}, in 2^14 ns; 0: not seen */
-REGISTER(waits_path, 4, __u64, 1024);
+/* stages 4 and 5: {signature 16, client's leg 24, server's leg 24}, in 2^14 ns; 0: not seen. Each connection has a place in both: it is forgotten when both are
+ * overwritten */
+REGISTER(waits_path0, 4, __u64, 1024);
+REGISTER(waits_path1, 5, __u64, 1024);
 
 #define ENDS_SIGN 16
 #define ENDS_SYN (1U << 10)
@@ -83,34 +85,50 @@ static __always_inline __u32 scale_of(const struct waits *w)
 	return own ? own - 1 : w->entry & ENDS_SYN || w->server == w->from ? 0 : 15;
 }
 
-/* Stage 4: the legs of a handshake are stored, and those of another packet's connection read for its report. */
+enum path_deed { PATH_NONE, PATH_BEGINS, PATH_ENDS, PATH_READ };
+
+/* One place: the legs of a handshake are stored, and those of another packet's connection read for its report. */
+static __always_inline void path_at(struct waits *w, __u64 *entry, int deed, __u64 sign, __u64 leg)
+{
+	__u64 old;
+
+	if (!entry)
+		return;
+	if (deed == PATH_BEGINS) {
+		reg_store(entry, sign | leg);
+		w->path = sign | leg;
+		return;
+	}
+	old = reg_load(entry);
+	if (deed == PATH_ENDS) {
+		if (old >> PATH_SIGN << PATH_SIGN != sign)
+			old = sign;
+		old = (old & ~(PATH_MASK << PATH_CLIENT)) | leg << PATH_CLIENT;
+		reg_store(entry, old);
+		w->path = old;
+	} else if (old >> PATH_SIGN << PATH_SIGN == sign) {
+		w->path = old;
+	}
+}
+
+/* Stages 4 and 5. */
 static __always_inline void path(struct waits *w, const struct phv *phv)
 {
-	__u64 *entry, old, sign = (__u64)sign_of(w) << PATH_SIGN, leg;
+	__u32 second = (__u32)(w->hash >> 48) & (waits_path1_entries - 1);
+	__u64 sign = (__u64)sign_of(w) << PATH_SIGN, leg = (w->measured >> (PATH_TICK - WAITS_TICK)) + 1;
 
 	if (!w->measured)
 		return;
-	leg = (w->measured >> (PATH_TICK - WAITS_TICK)) + 1;
-	if (w->leg == LEG_SERVER && (phv->tcp_flags & TCP_SYN)) {
-		w->path = w->repeated ? sign : sign | leg;
-		entry = reg_at(waits_path, w->slot);
-		if (entry)
-			reg_store(entry, w->path);
-	} else if (w->leg == LEG_CLIENT) {
+	if (w->leg == LEG_SERVER) {
+		leg = w->repeated ? 0 : leg;
 		opaque(leg);
-		entry = reg_at(waits_path, w->slot);
-		if (!entry)
-			return;
-		old = reg_load(entry);
-		if (old >> PATH_SIGN << PATH_SIGN != sign)
-			old = sign;
-		w->path = (old & ~(PATH_MASK << PATH_CLIENT)) | leg << PATH_CLIENT;
-		reg_store(entry, w->path);
+		path_at(w, reg_at(waits_path0, w->slot), PATH_BEGINS, sign, leg);
+		path_at(w, reg_at(waits_path1, second), PATH_BEGINS, sign, leg);
+	} else if (w->leg == LEG_CLIENT) {
+		path_at(w, reg_at(waits_path0, w->slot), PATH_ENDS, sign, leg);
+		path_at(w, reg_at(waits_path1, second), PATH_ENDS, sign, leg);
 	} else if (w->ticks) {
-		entry = reg_at(waits_path, w->slot);
-		if (!entry)
-			return;
-		old = reg_load(entry);
-		w->path = old >> PATH_SIGN << PATH_SIGN == sign ? old : 0;
+		path_at(w, reg_at(waits_path0, w->slot), PATH_READ, sign, leg);
+		path_at(w, reg_at(waits_path1, second), PATH_READ, sign, leg);
 	}
 }

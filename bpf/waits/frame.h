@@ -21,7 +21,7 @@ const volatile __u32 waits_share = 65536;    /* of the connections that are foll
 
 #define WAITS_SALT 0x77616974
 #define WAITS_TICK 6          /* ns: 2^6 */
-#define WAITS_LIVE (1U << 27) /* ticks: 8.6 s, until which a record is missed when it is overwritten */
+#define WAITS_LIVE (1U << 27) /* ticks: 8.6 s, for which a record keeps its place */
 
 enum waits_counter {
 	WAITS_PACKETS,    /* TCP packets without RST */
@@ -34,7 +34,7 @@ enum waits_counter {
 	WAITS_STARTED,    /* segments whose ACK is awaited */
 	WAITS_REPEATED,   /* ... given up because a segment up to there was sent again */
 	WAITS_ASKED,      /* segments of requests */
-	WAITS_OVERWRITTEN, /* records that were overwritten and might have been answered */
+	WAITS_MISSED,     /* records that found another one in their place, or were overwritten */
 	WAITS_TOO_LONG,   /* waits longer than can be measured: 275 s */
 	WAITS_REPORTED,   /* words taken */
 	WAITS_UNREPORTED, /* ... that the full ring refused */
@@ -81,7 +81,8 @@ struct waits {
 	__u32 ticks;    /* the wait that is finished, in ticks; 0: none, or below the threshold */
 	__u32 measured; /* ... that the distributions count: the delay plus 1; 0: none */
 	__u32 entry;    /* of the connection: ends.h */
-	__u32 torn;     /* records that the packet has overwritten */
+	__u32 missed;    /* records that found no place: handshake, window, answer */
+	__u32 torn;      /* ... that the packet has overwritten: ack */
 	__u8 from;      /* which end sends: 0 the one with the smaller port */
 	__u8 acks;      /* ACK, no SYN */
 	__u8 bare;      /* ... without data and FIN */
@@ -93,9 +94,13 @@ struct waits {
 	__u8 repeated;  /* the SYN was sent more than once */
 };
 
+#define TICKS_SET (1ULL << (RECORD_TIME_BITS - 1))
+
+/* The highest bit of a stored time is set, so that an empty place looks as old as can be. What waits while the bits below wrap, once in
+ * 9.7 hours, is lost (too_long). */
 static __always_inline __u64 ticks_now(struct phv *phv)
 {
-	return clock_now(phv) >> WAITS_TICK;
+	return (clock_now(phv) >> WAITS_TICK & (TICKS_SET - 1)) | TICKS_SET;
 }
 
 /* A record's name: 24 bits. */
@@ -104,12 +109,10 @@ static __always_inline __u32 name_of(const struct waits *w, __u64 what)
 	return record_id((__u32)(hash_mix(w->hash ^ what * 0x9e3779b97f4a7c15ULL) >> 32));
 }
 
-/* Would a record that is overwritten be missed? */
-static __always_inline void overwrite(struct waits *w, __u64 old, __u64 now)
+/* Does a record keep its place against another one? */
+static __always_inline int keeps(__u64 old, __u64 now)
 {
-	__u64 live = old && record_age(now, old) < WAITS_LIVE;
-
-	w->torn += live;
+	return ((now - old) & RECORD_TIME_MASK) < WAITS_LIVE;
 }
 
 /* A wait has finished. */

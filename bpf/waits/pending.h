@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Records of what has not finished, and the packets that start and finish it.
  *
- * handshake, window and answer: {name 24, time 40} (record.h), in ticks of 64 ns. The newest overwrites; one that was answered is empty.
+ * handshake, window and answer: {name 24, time 40} (record.h), in ticks of 64 ns. A record keeps its place until it is answered, for 8.6 s at most:
+ * whether a wait is timed does not depend on how long it takes, and who waits longest is not overwritten by those that do not.
  * ack: {signature 16, time 16, end 32}: time in 2^20 ns, so that ages up to 68 s are told apart, and the number after the segment's
  * last byte. One segment of a flow at a time: while it waits no other is stored, so that its waits add up to no more than the window. It is given up when
  * its flow sends up to there again, since an ACK would not tell which of both it answers (Karn). Packets with data answer, too, but
- * are no event: they were sent for what they carry. */
+ * are no event: they were sent for what they carry. The newest overwrites: a third condition, on age, is more than a register can have. */
 #pragma once
 
 #include "frame.h"
@@ -31,6 +32,19 @@ static __always_inline int taken(__u64 *entry, __u32 name, __u64 *old)
 {
 	*old = reg_load(entry);
 	return record_of(*old, name) && reg_cas(entry, *old, 0) == *old;
+}
+
+/* Stores a record, over the connection's own. */
+static __always_inline __u64 start(struct waits *w, __u64 *entry, __u64 word, __u64 now)
+{
+	__u64 old = reg_load(entry);
+
+	if (!record_of(old, (__u32)(word >> RECORD_TIME_BITS)) && keeps(old, now)) {
+		w->missed++;
+		return 0;
+	}
+	reg_store(entry, word);
+	return old;
 }
 
 /* A leg of a handshake, or an answer. */
@@ -60,8 +74,10 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 			reg_store(entry, old | SENT_AGAIN);
 			return;
 		}
-		reg_store(entry, word);
-		overwrite(w, old, now);
+		if (keeps(old, now))
+			w->missed++;
+		else
+			reg_store(entry, word);
 		return;
 	}
 	name = name_of(w, phv->ack);
@@ -75,9 +91,7 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 	entry = reg_at(waits_third, w->slot);
 	if (!entry)
 		return;
-	old = reg_swap(entry, word);
-	if (!record_of(old, (__u32)(word >> RECORD_TIME_BITS)))
-		overwrite(w, old, now);
+	start(w, entry, word, now);
 }
 
 /* What a packet announces. */
@@ -130,11 +144,9 @@ static __always_inline void window(struct waits *w, struct phv *phv, struct wait
 		entry = reg_at(waits_closed, w->slot);
 		if (!entry)
 			return;
-		old = reg_swap(entry, word);
-		if (!record_of(old, name)) {
-			overwrite(w, old, now);
+		old = start(w, entry, word, now);
+		if (!record_of(old, name))
 			return;
-		}
 	}
 	age = record_age(now, old);
 	finish_wait(w, age, 0, WAIT_WINDOW, w->from, count);
@@ -233,9 +245,7 @@ static __always_inline void asked(struct waits *w, struct phv *phv, struct waits
 		entry = reg_at(waits_ask, w->slot);
 		if (!entry)
 			return;
-		old = reg_swap(entry, word);
-		if (!record_of(old, name))
-			overwrite(w, old, now);
+		start(w, entry, word, now);
 		return;
 	}
 	entry = reg_at(waits_ask, w->slot);

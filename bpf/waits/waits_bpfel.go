@@ -72,23 +72,23 @@ type WaitsPhv struct {
 type WaitsWaitsCounter uint32
 
 const (
-	WaitsWaitsCounterWAITS_PACKETS     WaitsWaitsCounter = 0
-	WaitsWaitsCounterWAITS_SKIPPED     WaitsWaitsCounter = 1
-	WaitsWaitsCounterWAITS_SYNS        WaitsWaitsCounter = 2
-	WaitsWaitsCounterWAITS_HANDSHAKES  WaitsWaitsCounter = 3
-	WaitsWaitsCounterWAITS_ZERO        WaitsWaitsCounter = 4
-	WaitsWaitsCounterWAITS_SMALL       WaitsWaitsCounter = 5
-	WaitsWaitsCounterWAITS_UNSCALED    WaitsWaitsCounter = 6
-	WaitsWaitsCounterWAITS_STARTED     WaitsWaitsCounter = 7
-	WaitsWaitsCounterWAITS_REPEATED    WaitsWaitsCounter = 8
-	WaitsWaitsCounterWAITS_ASKED       WaitsWaitsCounter = 9
-	WaitsWaitsCounterWAITS_OVERWRITTEN WaitsWaitsCounter = 10
-	WaitsWaitsCounterWAITS_TOO_LONG    WaitsWaitsCounter = 11
-	WaitsWaitsCounterWAITS_REPORTED    WaitsWaitsCounter = 12
-	WaitsWaitsCounterWAITS_UNREPORTED  WaitsWaitsCounter = 13
-	WaitsWaitsCounterWAITS_CROWDED     WaitsWaitsCounter = 14
-	WaitsWaitsCounterWAITS_EVENTS      WaitsWaitsCounter = 16
-	WaitsWaitsCounterWAITS_COUNTS      WaitsWaitsCounter = 20
+	WaitsWaitsCounterWAITS_PACKETS    WaitsWaitsCounter = 0
+	WaitsWaitsCounterWAITS_SKIPPED    WaitsWaitsCounter = 1
+	WaitsWaitsCounterWAITS_SYNS       WaitsWaitsCounter = 2
+	WaitsWaitsCounterWAITS_HANDSHAKES WaitsWaitsCounter = 3
+	WaitsWaitsCounterWAITS_ZERO       WaitsWaitsCounter = 4
+	WaitsWaitsCounterWAITS_SMALL      WaitsWaitsCounter = 5
+	WaitsWaitsCounterWAITS_UNSCALED   WaitsWaitsCounter = 6
+	WaitsWaitsCounterWAITS_STARTED    WaitsWaitsCounter = 7
+	WaitsWaitsCounterWAITS_REPEATED   WaitsWaitsCounter = 8
+	WaitsWaitsCounterWAITS_ASKED      WaitsWaitsCounter = 9
+	WaitsWaitsCounterWAITS_MISSED     WaitsWaitsCounter = 10
+	WaitsWaitsCounterWAITS_TOO_LONG   WaitsWaitsCounter = 11
+	WaitsWaitsCounterWAITS_REPORTED   WaitsWaitsCounter = 12
+	WaitsWaitsCounterWAITS_UNREPORTED WaitsWaitsCounter = 13
+	WaitsWaitsCounterWAITS_CROWDED    WaitsWaitsCounter = 14
+	WaitsWaitsCounterWAITS_EVENTS     WaitsWaitsCounter = 16
+	WaitsWaitsCounterWAITS_COUNTS     WaitsWaitsCounter = 20
 )
 
 type WaitsWaitsCountsT struct {
@@ -154,7 +154,9 @@ const (
 	WaitsMapWaitsDelays        = "waits_delays"
 	WaitsMapWaitsEnds          = "waits_ends"
 	WaitsMapWaitsLower         = "waits_lower"
-	WaitsMapWaitsPath          = "waits_path"
+	WaitsMapWaitsMissed        = "waits_missed"
+	WaitsMapWaitsPath0         = "waits_path0"
+	WaitsMapWaitsPath1         = "waits_path1"
 	WaitsMapWaitsReports       = "waits_reports"
 	WaitsMapWaitsSyn           = "waits_syn"
 	WaitsMapWaitsThird         = "waits_third"
@@ -179,7 +181,9 @@ const (
 	WaitsVarWaitsEndsEntries   = "waits_ends_entries"
 	WaitsVarWaitsLate          = "waits_late"
 	WaitsVarWaitsLowerEntries  = "waits_lower_entries"
-	WaitsVarWaitsPathEntries   = "waits_path_entries"
+	WaitsVarWaitsMissedEntries = "waits_missed_entries"
+	WaitsVarWaitsPath0Entries  = "waits_path0_entries"
+	WaitsVarWaitsPath1Entries  = "waits_path1_entries"
 	WaitsVarWaitsShare         = "waits_share"
 	WaitsVarWaitsSlow          = "waits_slow"
 	WaitsVarWaitsSmall         = "waits_small"
@@ -255,7 +259,9 @@ type WaitsMapSpecs struct {
 	WaitsDelays   *ebpf.MapSpec `ebpf:"waits_delays"`
 	WaitsEnds     *ebpf.MapSpec `ebpf:"waits_ends"`
 	WaitsLower    *ebpf.MapSpec `ebpf:"waits_lower"`
-	WaitsPath     *ebpf.MapSpec `ebpf:"waits_path"`
+	WaitsMissed   *ebpf.MapSpec `ebpf:"waits_missed"`
+	WaitsPath0    *ebpf.MapSpec `ebpf:"waits_path0"`
+	WaitsPath1    *ebpf.MapSpec `ebpf:"waits_path1"`
 	WaitsReports  *ebpf.MapSpec `ebpf:"waits_reports"`
 	WaitsSyn      *ebpf.MapSpec `ebpf:"waits_syn"`
 	WaitsThird    *ebpf.MapSpec `ebpf:"waits_third"`
@@ -284,7 +290,9 @@ type WaitsVariableSpecs struct {
 	WaitsEndsEntries   *ebpf.VariableSpec `ebpf:"waits_ends_entries"`
 	WaitsLate          *ebpf.VariableSpec `ebpf:"waits_late"`
 	WaitsLowerEntries  *ebpf.VariableSpec `ebpf:"waits_lower_entries"`
-	WaitsPathEntries   *ebpf.VariableSpec `ebpf:"waits_path_entries"`
+	WaitsMissedEntries *ebpf.VariableSpec `ebpf:"waits_missed_entries"`
+	WaitsPath0Entries  *ebpf.VariableSpec `ebpf:"waits_path0_entries"`
+	WaitsPath1Entries  *ebpf.VariableSpec `ebpf:"waits_path1_entries"`
 	WaitsShare         *ebpf.VariableSpec `ebpf:"waits_share"`
 	WaitsSlow          *ebpf.VariableSpec `ebpf:"waits_slow"`
 	WaitsSmall         *ebpf.VariableSpec `ebpf:"waits_small"`
@@ -331,7 +339,9 @@ type WaitsMaps struct {
 	WaitsDelays   *ebpf.Map `ebpf:"waits_delays"`
 	WaitsEnds     *ebpf.Map `ebpf:"waits_ends"`
 	WaitsLower    *ebpf.Map `ebpf:"waits_lower"`
-	WaitsPath     *ebpf.Map `ebpf:"waits_path"`
+	WaitsMissed   *ebpf.Map `ebpf:"waits_missed"`
+	WaitsPath0    *ebpf.Map `ebpf:"waits_path0"`
+	WaitsPath1    *ebpf.Map `ebpf:"waits_path1"`
 	WaitsReports  *ebpf.Map `ebpf:"waits_reports"`
 	WaitsSyn      *ebpf.Map `ebpf:"waits_syn"`
 	WaitsThird    *ebpf.Map `ebpf:"waits_third"`
@@ -358,7 +368,9 @@ func (m *WaitsMaps) Close() error {
 		m.WaitsDelays,
 		m.WaitsEnds,
 		m.WaitsLower,
-		m.WaitsPath,
+		m.WaitsMissed,
+		m.WaitsPath0,
+		m.WaitsPath1,
 		m.WaitsReports,
 		m.WaitsSyn,
 		m.WaitsThird,
@@ -388,7 +400,9 @@ type WaitsVariables struct {
 	WaitsEndsEntries   *ebpf.Variable `ebpf:"waits_ends_entries"`
 	WaitsLate          *ebpf.Variable `ebpf:"waits_late"`
 	WaitsLowerEntries  *ebpf.Variable `ebpf:"waits_lower_entries"`
-	WaitsPathEntries   *ebpf.Variable `ebpf:"waits_path_entries"`
+	WaitsMissedEntries *ebpf.Variable `ebpf:"waits_missed_entries"`
+	WaitsPath0Entries  *ebpf.Variable `ebpf:"waits_path0_entries"`
+	WaitsPath1Entries  *ebpf.Variable `ebpf:"waits_path1_entries"`
 	WaitsShare         *ebpf.Variable `ebpf:"waits_share"`
 	WaitsSlow          *ebpf.Variable `ebpf:"waits_slow"`
 	WaitsSmall         *ebpf.Variable `ebpf:"waits_small"`

@@ -13,22 +13,23 @@
 #include "frame.h"
 #include "ends.h"
 
-/* stage 5, read by userspace only: delays of all connections, by leg; overwritten records by the connections' slot */
+/* stage 6, read by userspace only: delays of all connections, by leg; records that were not stored or overwritten, by the connections' slot */
 #define WAITS_MANTISSA 3
-TALLY(waits_delays, 5, __u32, LEGS * BINS(32, WAITS_MANTISSA));
-TALLY(waits_torn, 5, __u32, 1024);
-/* stages 6 and 7 */
-REGISTER_BANKED(waits_w0, 6, __u64, 512);
-REGISTER_BANKED(waits_w1, 7, __u64, 512);
-/* stage 8, read by userspace only: waits without a place: {number 24, time 40} */
-TALLY(waits_crowd, 8, __u64, 512);
+TALLY(waits_delays, 6, __u32, LEGS * BINS(32, WAITS_MANTISSA));
+TALLY(waits_missed, 6, __u32, 1024);
+TALLY(waits_torn, 6, __u32, 1024);
+/* stages 7 and 8 */
+REGISTER_BANKED(waits_w0, 7, __u64, 512);
+REGISTER_BANKED(waits_w1, 8, __u64, 512);
+/* stage 9, read by userspace only: waits without a place: {number 24, time 40} */
+TALLY(waits_crowd, 9, __u64, 512);
 
 #define WORD_NUMBER 28
 #define WORD_CREDIT 48
 #define WORD_SIGN 50
 #define WORD_TICK 14
 
-/* Stage 5. */
+/* Stage 6. */
 static __always_inline void tally(struct waits *w, struct phv *phv, struct waits_counts_t *count)
 {
 	__u32 *cell;
@@ -38,8 +39,13 @@ static __always_inline void tally(struct waits *w, struct phv *phv, struct waits
 		if (cell)
 			(*cell)++;
 	}
+	count->c[WAITS_MISSED] += w->missed + w->torn;
+	if (w->missed) {
+		cell = reg_bank(waits_missed, phv, w->slot);
+		if (cell)
+			*cell += w->missed;
+	}
 	if (w->torn) {
-		count->c[WAITS_OVERWRITTEN] += w->torn;
 		cell = reg_bank(waits_torn, phv, w->slot);
 		if (cell)
 			*cell += w->torn;
@@ -84,7 +90,7 @@ static __always_inline void report(const struct waits *w, const struct phv *phv,
 		count->c[WAITS_UNREPORTED]++;
 }
 
-/* A finished wait: stages 6 to 8. */
+/* A finished wait: stages 7 to 9. */
 static __always_inline void place(struct waits *w, struct phv *phv, struct waits_counts_t *count)
 {
 	__u64 key = hash_mix(w->hash ^ (w->kind * 2 + w->end + 1) * 0x9e3779b97f4a7c15ULL), sign = key >> WORD_SIGN, found = 0;

@@ -25,11 +25,11 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	}
 	n := e.n
 	result := algo.Result{Used: n.at(bpf.WaitsWaitsCounterWAITS_PACKETS) - n.at(bpf.WaitsWaitsCounterWAITS_SKIPPED), Lost: map[string]uint64{
-		"overwritten": n.at(bpf.WaitsWaitsCounterWAITS_OVERWRITTEN),
-		"too_long":    n.at(bpf.WaitsWaitsCounterWAITS_TOO_LONG),
-		"crowded":     n.at(bpf.WaitsWaitsCounterWAITS_CROWDED),
-		"reports":     n.at(bpf.WaitsWaitsCounterWAITS_UNREPORTED),
-		"unnamed":     e.unnamed,
+		"missed":   n.at(bpf.WaitsWaitsCounterWAITS_MISSED),
+		"too_long": n.at(bpf.WaitsWaitsCounterWAITS_TOO_LONG),
+		"crowded":  n.at(bpf.WaitsWaitsCounterWAITS_CROWDED),
+		"reports":  n.at(bpf.WaitsWaitsCounterWAITS_UNREPORTED),
+		"unnamed":  e.unnamed,
 	}}
 	b := &result.Body
 	b.Values = append(c.totals(e), e.percentiles()...)
@@ -109,12 +109,14 @@ func bounded(help string) []report.Column {
 	return []report.Column{
 		{Name: "waited_ns", Unit: report.Nanosecond, Metric: true, Help: help, Low: "waited_at_least_ns", High: "waited_at_most_ns", Promise: report.Bound, Together: true},
 		{Name: "waited_at_least_ns", Unit: report.Nanosecond, Help: "it was more than this: what was counted"},
-		{Name: "waited_at_most_ns", Unit: report.Nanosecond, Help: "it was less than this, with what found no place; none where a record in the connection's slot was overwritten"},
+		{Name: "waited_at_most_ns", Unit: report.Nanosecond, Help: "it was less than this, with what found no place; none where a record of the connection's slot was not stored or overwritten"},
 		{Name: "waits", Unit: report.Events, Help: "how many waits these are"},
 	}
 }
 
-func cells(w cause.Wait) []any { return []any{whole(w.NS), whole(w.Low), whole(w.High), int64(w.Number)} }
+func cells(w cause.Wait) []any {
+	return []any{whole(w.NS), whole(w.Low), whole(w.High), int64(w.Number)}
+}
 
 // whole rounds ns.
 func whole(x float64) any {

@@ -80,13 +80,13 @@ func (c *config) constants() map[constant.Name]any {
 }
 
 // records are the tables with a slot a connection.
-var records = []string{"waits_ends", "waits_path", "waits_syn", "waits_third", "waits_closed", "waits_lower", "waits_upper", "waits_ask"}
+var records = []string{"waits_ends", "waits_path0", "waits_path1", "waits_syn", "waits_third", "waits_closed", "waits_lower", "waits_upper", "waits_ask"}
 
 // wordNames are the ways of the counters.
 var wordNames = [2]string{"waits_w0", "waits_w1"}
 
 func (c *config) sizes() map[string]int {
-	sizes := map[string]int{"waits_torn": c.slots, "waits_crowd": c.words}
+	sizes := map[string]int{"waits_torn": c.slots, "waits_missed": c.slots, "waits_crowd": c.words}
 	for _, name := range records {
 		sizes[name] = c.slots
 	}
@@ -98,7 +98,7 @@ func (c *config) sizes() map[string]int {
 
 // used is the memory of one bank, bytes.
 func (c *config) used() int {
-	return c.slots*(4+7*8+4) + c.words*(2*8+8) + 4*legs*delayBins.Len()
+	return c.slots*(4+8*8+2*4) + c.words*(2*8+8) + 4*legs*delayBins.Len()
 }
 
 // slotOf is a connection's slot in the tables of records.
@@ -118,4 +118,3 @@ func mix(x uint64) uint64 {
 	}
 	return x ^ x>>32
 }
-

@@ -91,7 +91,7 @@ func rowOf(w []uint64) row {
 	if f.kind == cause.Ack {
 		f.wait.Low = max(0, ns-number*ackTick)
 	}
-	if n[7] > 0 { // what was overwritten in the connection's slot may be its own, and how long it would have waited is not known
+	if n[7] > 0 { // what was not stored in the connection's slot may be its own, and how long it would have waited is not known
 		f.wait.High = math.NaN()
 	}
 	return f

@@ -74,7 +74,6 @@ func (i *instance) Rests() bool { return true }
 // Tick implements algo.Controller: it empties the ring.
 func (i *instance) Tick(int64) error { return i.poll() }
 
-
 // NextTick implements algo.ReplayController: the ring of a replay holds 40,000 reports.
 func (i *instance) NextTick(_, now int64) int64 { return now + 1_000_000_000 }
 
@@ -130,14 +129,12 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 			o.end(spot{way, n}, word)
 		}
 	}
-	torn, err := i.set.ReadReset("waits_torn", bank)
-	if err != nil {
-		return nil, err
+	var beside [3][]uint64
+	for n, name := range []string{"waits_missed", "waits_torn", "waits_crowd"} {
+		if beside[n], err = i.set.ReadReset(name, bank); err != nil {
+			return nil, err
+		}
 	}
-	crowd, err := i.set.ReadReset("waits_crowd", bank)
-	if err != nil {
-		return nil, err
-	}
-	s.Words[waitWords], s.Words[unnamedWords] = o.words(i.config, torn, crowd), snapshot.Words{o.lost}
+	s.Words[waitWords], s.Words[unnamedWords] = o.words(i.config, beside[0], beside[1], beside[2]), snapshot.Words{o.lost}
 	return s, nil
 }

@@ -98,7 +98,7 @@ func (o *owners) end(at spot, word uint64) {
 }
 
 // words are the waits for a snapshot.
-func (o *owners) words(c *config, torn, crowd []uint64) snapshot.Words {
+func (o *owners) words(c *config, missed, torn, crowd []uint64) snapshot.Words {
 	keys := slices.SortedFunc(maps.Keys(o.all), func(a, b key) int { return cmp.Or(a.flow.Compare(b.flow), cmp.Compare(a.kind, b.kind)) })
 	w := make(snapshot.Words, 0, waitWidth*len(keys))
 	for _, k := range keys {
@@ -107,7 +107,11 @@ func (o *owners) words(c *config, torn, crowd []uint64) snapshot.Words {
 			continue
 		}
 		place, _ := c.placeOf(n.hash, k.kind, n.end, 0)
-		w = append(append(w, k.flow[:]...), uint64(k.kind), flags(n), n.path, n.number, n.time, crowd[place]>>crowdBit, crowd[place]&(1<<crowdBit-1), torn[c.slotOf(n.hash)])
+		lost := missed[c.slotOf(n.hash)]
+		if cause.Kind(k.kind) == cause.Ack {
+			lost = torn[c.slotOf(n.hash)]
+		}
+		w = append(append(w, k.flow[:]...), uint64(k.kind), flags(n), n.path, n.number, n.time, crowd[place]>>crowdBit, crowd[place]&(1<<crowdBit-1), lost)
 	}
 	return w
 }
