@@ -11,6 +11,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -72,7 +73,7 @@ func agrees(t *testing.T, l *report.Line) {
 	t.Helper()
 	for _, table := range l.Report.Tables {
 		truth, _ := report.Find(l.Truth.Tables, table.Name)
-		held, all := held(l, table.Name)
+		held, all := held(t, l, table.Name)
 		if held != all || l.Lost["missed"] == 0 && (all != len(truth.Rows) || len(table.Rows) != all) {
 			t.Errorf("%s: %d of %d rows hold the truth, %d are listed, there are %d", table.Name, held, all, len(table.Rows), len(truth.Rows))
 		}
@@ -85,7 +86,8 @@ func agrees(t *testing.T, l *report.Line) {
 }
 
 // held counts the rows of a table with both ends, and those whose ends hold the truth.
-func held(l *report.Line, name string) (held, all int) {
+func held(t *testing.T, l *report.Line, name string) (held, all int) {
+	t.Helper()
 	table, _ := report.Find(l.Report.Tables, name)
 	truth, _ := report.Find(l.Truth.Tables, name)
 	want := map[string]float64{}
@@ -101,6 +103,8 @@ func held(l *report.Line, name string) (held, all int) {
 		}
 		if all++; exact >= low && exact <= high {
 			held++
+		} else {
+			t.Logf("%v: %.0f, lost %v", row, exact, l.Lost)
 		}
 	}
 	return held, all
@@ -118,7 +122,7 @@ func TestBounds(t *testing.T) {
 		}
 		line := measured(t, s, 0, map[string]string{"memory": "5kB", "top": "10000"})[0]
 		crowded += line.Lost["crowded"]
-		h, a := held(&line, "waits")
+		h, a := held(t, &line, "waits")
 		in, all = in+h, all+a
 	}
 	if crowded < 30 || all < 300 || float64(in) < .95*float64(all) {
@@ -149,5 +153,36 @@ func TestOverWindows(t *testing.T) {
 			t.Errorf("window %d: %v, want %v", line.Window.Number, list, want)
 		}
 		agrees(t, &line)
+	}
+}
+
+// TestLateAcks: ACKs are late because of the path where the handshake was as late, and because of the receiver where it was not. Segments that are sent again are not
+// timed: the ACK would tell nothing.
+func TestLateAcks(t *testing.T) {
+	rng, s := rand.New(rand.NewPCG(4, 4)), &stage{}
+	far, tired, lossy := s.conn(1, false, rng), s.conn(2, false, rng), s.conn(3, false, rng)
+	far.legC = 300 * ms
+	far.talk(far.open(begin, scale), begin+4000*ms, ms)
+	at := tired.open(begin, scale)
+	tired.legC = 400 * ms
+	tired.talk(at, begin+4000*ms, ms)
+	for at = lossy.open(begin, scale); at < begin+4000*ms; at += 700 * ms {
+		lossy.put(at, false, one{flags: packet.ACK, payload: segment, window: 500})
+		lossy.put(at+300*ms, false, one{flags: packet.ACK, payload: segment, window: 500, back: segment})
+		lossy.ack(at+301*ms, true, 500)
+	}
+	line := measured(t, s, 0, nil)[0]
+	agrees(t, &line)
+	causes, _ := report.Find(line.Report.Tables, "causes")
+	var list []string
+	for _, row := range causes.Rows {
+		list = append(list, fmt.Sprint(row[3], " ", row[5]))
+	}
+	slices.Sort(list)
+	if want := []string{fmt.Sprint(far.client.Port(), " path"), fmt.Sprint(tired.client.Port(), " receiver")}; !slices.Equal(list, want) {
+		t.Errorf("%v, want %v", list, want)
+	}
+	if n, _ := report.Find(line.Report.Values, "segments_repeated"); n.Value != uint64(6) {
+		t.Errorf("%v segments were sent again, want 6", n.Value)
 	}
 }

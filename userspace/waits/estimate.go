@@ -19,13 +19,14 @@ const (
 	delayWords   = "delays"
 	waitWords    = "waits" // waitWidth a row
 	unnamedWords = "unnamed"
-	waitWidth    = heavy.KeyWords + 8
+	waitWidth    = heavy.KeyWords + 9
 )
 
 const (
 	legs       = int(bpf.WaitsWaitsLegLEGS)
 	wordTick   = 1 << 14 // ns
 	ackTick    = 1 << 20 // ns: what a late ACK is known to within
+	timeTicks  = 192     // ns: what the time of a record and of its end are known to within together
 	pathClient = 24
 	pathMask   = 1<<24 - 1
 )
@@ -41,6 +42,7 @@ type row struct {
 	shown  bool
 	legs   [cause.Roles]float64 // ns; NaN: not known
 	wait   cause.Wait
+	missed bool // something in the connection's slot was not timed: it may have waits of other kinds, too
 }
 
 // estimator makes the report of a snapshot.
@@ -83,15 +85,13 @@ func rowOf(w []uint64) row {
 	n := w[heavy.KeyWords:]
 	f := row{flow: heavy.Key(w[:heavy.KeyWords]), kind: cause.Kind(n[0]), server: n[1]&flagServer != 0, shown: n[1]&flagShown != 0, legs: legsOf(n[2])}
 	number, ns := float64(n[3]), float64(n[4])*wordTick
-	within := float64(wordTick)
+	within, missed := float64(timeTicks), n[7]
 	if f.kind == cause.Ack {
-		within += ackTick
+		within, missed = ackTick, n[8]
 	}
-	f.wait = cause.Wait{Number: number, NS: ns, Low: ns, High: ns + number*within + float64(n[6])*wordTick + float64(n[5])*within}
-	if f.kind == cause.Ack {
-		f.wait.Low = max(0, ns-number*ackTick)
-	}
-	if n[7] > 0 { // what was not stored in the connection's slot may be its own, and how long it would have waited is not known
+	f.wait = cause.Wait{Number: number, NS: ns, Low: max(0, ns-number*within), High: ns + (number+float64(n[5]))*(wordTick+within) + float64(n[6])*wordTick}
+	f.missed = n[7]+n[8] > 0
+	if missed > 0 { // what was not stored in the connection's slot may be its own, and how long it would have waited is not known
 		f.wait.High = math.NaN()
 	}
 	return f
@@ -117,8 +117,9 @@ type judged struct {
 // judge puts the rows of a connection together. The most waited for is first.
 func (c *config) judge(rows []row) (list []judged) {
 	type ends struct {
-		flows [cause.Roles]heavy.Key // to the client, and to the server
-		of    cause.Connection
+		flows  [cause.Roles]heavy.Key // to the client, and to the server
+		of     cause.Connection
+		missed bool
 	}
 	all := map[heavy.Key]*ends{}
 	for _, r := range rows {
@@ -134,6 +135,7 @@ func (c *config) judge(rows []row) (list []judged) {
 			all[server] = e
 		}
 		e.of.Waits[r.kind][role] = e.of.Waits[r.kind][role].Plus(r.wait)
+		e.missed = e.missed || r.missed
 		for role, leg := range r.legs {
 			if !math.IsNaN(leg) {
 				e.of.Legs[role] = leg
@@ -142,6 +144,9 @@ func (c *config) judge(rows []row) (list []judged) {
 	}
 	for _, e := range all {
 		if v := e.of.Judge(); v.Number > 0 {
+			if e.missed {
+				v.High = math.NaN()
+			}
 			list = append(list, judged{e.flows[v.End], v, e.of})
 		}
 	}

@@ -107,11 +107,8 @@ func (o *owners) words(c *config, missed, torn, crowd []uint64) snapshot.Words {
 			continue
 		}
 		place, _ := c.placeOf(n.hash, k.kind, n.end, 0)
-		lost := missed[c.slotOf(n.hash)]
-		if cause.Kind(k.kind) == cause.Ack {
-			lost = torn[c.slotOf(n.hash)]
-		}
-		w = append(append(w, k.flow[:]...), uint64(k.kind), flags(n), n.path, n.number, n.time, crowd[place]>>crowdBit, crowd[place]&(1<<crowdBit-1), lost)
+		slot := c.slotOf(n.hash)
+		w = append(append(w, k.flow[:]...), uint64(k.kind), flags(n), n.path, n.number, n.time, crowd[place]>>crowdBit, crowd[place]&(1<<crowdBit-1), missed[slot], torn[slot])
 	}
 	return w
 }

@@ -17,6 +17,12 @@ type Options struct {
 // longest is the largest wait that the data plane can measure, ns.
 const longest = int64(1) << 38
 
+// A tick, and the time of a segment, are of so many bits of ns.
+const (
+	tickBits    = 6
+	segmentBits = 20
+)
+
 // Connection is an exact follower of one.
 type Connection struct {
 	Client, Server netip.AddrPort
@@ -209,7 +215,9 @@ func (t *Truth) acknowledged(c *Connection, from int, p *packet.Packet, done boo
 	if done || p.Payload > 0 || p.TCPFlags&packet.FIN != 0 {
 		return false
 	}
-	c.add(cause.Ack, c.role(from), p.Time-at, t.o.Late)
+	if (p.Time>>segmentBits-at>>segmentBits)<<segmentBits >= t.o.Late>>tickBits<<tickBits { // what is late is decided by the coarse clock
+		c.add(cause.Ack, c.role(from), p.Time-at, 0)
+	}
 	return true
 }
 
