@@ -16,7 +16,7 @@ import (
 //	TwinRules            Config       ahab, beaucoup, lean
 //	LossReporter         Config       lean
 //	CoordinatorProvider  Config       carpe
-//	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
+//	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array, waits
 //	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder
 //	ReplayController     Instance     carpe, conquest, lean, reorder
 //	Messenger            Instance     carpe
