@@ -22,6 +22,7 @@ const volatile __u32 waits_share = 65536;    /* of the connections that are foll
 #define WAITS_SALT 0x77616974
 #define WAITS_TICK 6          /* ns: 2^6 */
 #define WAITS_LIVE (1U << 27) /* ticks: 8.6 s, for which a record keeps its place */
+#define WAITS_SYN (1U << 24)  /* ... of a handshake: 1.07 s, since a scan leaves many that nobody answers */
 
 enum waits_counter {
 	WAITS_PACKETS,    /* TCP packets without RST */
@@ -110,9 +111,9 @@ static __always_inline __u32 name_of(const struct waits *w, __u64 what)
 }
 
 /* Does a record keep its place against another one? */
-static __always_inline int keeps(__u64 old, __u64 now)
+static __always_inline int keeps(__u64 old, __u64 now, __u32 life)
 {
-	return ((now - old) & RECORD_TIME_MASK) < WAITS_LIVE;
+	return ((now - old) & RECORD_TIME_MASK) < life;
 }
 
 /* A wait has finished. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Records of what has not finished, and the packets that start and finish it.
  *
- * handshake, window and answer: {name 24, time 40} (record.h), in ticks of 64 ns. A record keeps its place until it is answered, for 8.6 s at most:
+ * handshake, window and answer: {name 24, time 40} (record.h), in ticks of 64 ns. A record keeps its place until it is answered, for 8.6 s at most, of a handshake 1.07 s:
  * whether a wait is timed does not depend on how long it takes, and who waits longest is not overwritten by those that do not.
  * ack: {signature 16, time 16, end 32}: time in 2^20 ns, so that ages up to 68 s are told apart, and the number after the segment's
  * last byte. One segment of a flow at a time: while it waits no other is stored, so that its waits add up to no more than the window. It is given up when
@@ -35,11 +35,11 @@ static __always_inline int taken(__u64 *entry, __u32 name, __u64 *old)
 }
 
 /* Stores a record, over the connection's own. */
-static __always_inline __u64 start(struct waits *w, __u64 *entry, __u64 word, __u64 now)
+static __always_inline __u64 start(struct waits *w, __u64 *entry, __u64 word, __u64 now, __u32 life)
 {
 	__u64 old = reg_load(entry);
 
-	if (!record_of(old, (__u32)(word >> RECORD_TIME_BITS)) && keeps(old, now)) {
+	if (!record_of(old, (__u32)(word >> RECORD_TIME_BITS)) && keeps(old, now, life)) {
 		w->missed++;
 		return 0;
 	}
@@ -74,7 +74,7 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 			reg_store(entry, old | SENT_AGAIN);
 			return;
 		}
-		if (keeps(old, now))
+		if (keeps(old, now, WAITS_SYN))
 			w->missed++;
 		else
 			reg_store(entry, word);
@@ -91,7 +91,7 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 	entry = reg_at(waits_third, w->slot);
 	if (!entry)
 		return;
-	start(w, entry, word, now);
+	start(w, entry, word, now, WAITS_SYN);
 }
 
 /* What a packet announces. */
@@ -144,7 +144,7 @@ static __always_inline void window(struct waits *w, struct phv *phv, struct wait
 		entry = reg_at(waits_closed, w->slot);
 		if (!entry)
 			return;
-		old = start(w, entry, word, now);
+		old = start(w, entry, word, now, WAITS_LIVE);
 		if (!record_of(old, name))
 			return;
 	}
@@ -245,7 +245,7 @@ static __always_inline void asked(struct waits *w, struct phv *phv, struct waits
 		entry = reg_at(waits_ask, w->slot);
 		if (!entry)
 			return;
-		start(w, entry, word, now);
+		start(w, entry, word, now, WAITS_LIVE);
 		return;
 	}
 	entry = reg_at(waits_ask, w->slot);

@@ -17,8 +17,8 @@ import (
 //	LossReporter         Config       lean
 //	CoordinatorProvider  Config       carpe
 //	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array, waits
-//	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder
-//	ReplayController     Instance     carpe, conquest, lean, reorder
+//	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder, waits
+//	ReplayController     Instance     carpe, conquest, lean, reorder, waits
 //	Messenger            Instance     carpe
 //	Enforcer             Instance     conquest
 //	Steerer              Instance     ahab, conquest
