@@ -448,6 +448,8 @@ static __always_inline int options_left(const struct phv *phv)
 	return (parse_needs & (NEED_TSOPT | NEED_SCALE)) && phv_has(phv, PHV_TCP) && phv->qname;
 }
 
+#define SCALE_MOST 14 /* RFC 7323, section 2.3 */
+
 /* A window scale is in a SYN only. Whatever the layout, its options are searched. */
 static __always_inline void parse_scale(struct phv *phv, __u64 options, __u32 bytes)
 {
@@ -479,7 +481,7 @@ static __always_inline void parse_options(struct phv *phv, void *data, void *end
 		if (requested(phv, NEED_SCALE) && opt[0] == 3 && opt[1] == 3) {
 			if ((void *)(opt + 3) > end || at + 3 > bytes)
 				return;
-			phv->begin = opt[2] + 1;
+			phv->begin = (opt[2] < SCALE_MOST ? opt[2] : SCALE_MOST) + 1;
 		}
 		if (requested(phv, NEED_TSOPT) && opt[0] == 8 && opt[1] == 10) {
 			if ((void *)(opt + 10) > end || at + 10 > bytes)

@@ -35,7 +35,7 @@ static __always_inline __u32 sign_of(const struct waits *w)
 /* The entry after a packet with SYN. */
 static __always_inline __u32 shown(const struct waits *w, const struct phv *phv)
 {
-	__u32 scale = phv->begin < 15 ? (__u32)phv->begin : 15;
+	__u32 scale = (__u32)phv->begin & 15;
 	__u32 server = phv->tcp_flags & TCP_ACK ? w->from : !w->from;
 	__u32 seen = phv->tcp_flags & TCP_ACK ? ENDS_SYNACK : ENDS_SYN;
 

@@ -24,6 +24,7 @@ const (
 	tcpOptionsSmallest   = 12 // bytes of options below which a padded timestamp option does not fit
 	tcpTimestampOption   = 10 // bytes
 	tcpWindowScaleOption = 3  // bytes
+	mostWindowScale      = 14 // RFC 7323, section 2.3
 
 	// kinds: RFC 9293, section 3.1; RFC 7323
 	tcpEndOfOptions = 0
@@ -105,7 +106,7 @@ func (p *Packet) options(opts []byte) {
 				return
 			}
 			if kind == tcpWindowScale && size == tcpWindowScaleOption && len(opts) >= size && p.TCPFlags&SYN != 0 {
-				p.Scale = opts[2] + 1
+				p.Scale = min(opts[2], mostWindowScale) + 1
 			}
 		}
 		opts = opts[min(size, len(opts)):]

@@ -147,7 +147,7 @@ func (t *Truth) announces(c *Connection, from int, p *packet.Packet) (closes, op
 			return false, true
 		case c.syn && (c.scale[0] == 0 || c.scale[1] == 0) || c.scale[from] == 0:
 		default:
-			window <<= min(c.scale[from], 15) - 1
+			window <<= c.scale[from] - 1
 		}
 	}
 	switch {
