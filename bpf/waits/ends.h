@@ -69,8 +69,7 @@ static __always_inline void ends(struct waits *w, const struct phv *phv)
 		if (w->entry >> ENDS_SIGN != sign_of(w))
 			w->entry = 0;
 	}
-	w->shown = w->entry >> ENDS_SERVER & 3;
-	w->server = w->shown == 2;
+	w->server = (w->entry >> ENDS_SERVER & 3) == 2;
 }
 
 /* By how many bits the sender's window is to be shifted; 15: not known. */

@@ -61,8 +61,7 @@ struct waits_report {
 	__u8 kind;   /* enum waits_kind */
 	__u8 end;    /* that is waited for: 0 lower, 1 upper */
 	__u8 server; /* 0 lower, 1 upper */
-	__u8 shown;  /* the handshake showed who is the server */
-	__u8 unused[5];
+	__u8 unused[6];
 };
 
 RING(waits_reports, 1 << 20);
@@ -91,7 +90,6 @@ struct waits {
 	__u8 end;       /* that was waited for */
 	__u8 leg;
 	__u8 server;
-	__u8 shown;
 	__u8 repeated;  /* the SYN was sent more than once */
 };
 

@@ -131,8 +131,7 @@ type WaitsWaitsReport struct {
 	Kind   uint8
 	End    uint8
 	Server uint8
-	Shown  uint8
-	Unused [5]uint8
+	Unused [6]uint8
 }
 
 // Names of all BPF objects in the ELF.

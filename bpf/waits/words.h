@@ -74,7 +74,7 @@ static __always_inline int add(__u64 *word, __u64 sign, __u64 wait, __u64 *found
 static __always_inline void report(const struct waits *w, const struct phv *phv, __u64 found, __u8 way, struct waits_counts_t *count)
 {
 	struct waits_report r = {.hash = w->hash, .word = found, .path = w->path, .family = phv->family, .bank = phv->bank, .way = way, .kind = w->kind,
-				 .end = w->end, .server = w->server, .shown = w->shown != 0};
+				 .end = w->end, .server = w->server};
 	const __u32 *lower = w->from ? phv->dst : phv->src, *upper = w->from ? phv->src : phv->dst;
 
 #pragma unroll

@@ -38,8 +38,7 @@ var delayBins = maps.Bins{Bits: 32, Mantissa: 3}
 type row struct {
 	flow   heavy.Key
 	kind   cause.Kind
-	server bool // that end is the server
-	shown  bool
+	server bool                 // that end is the server
 	legs   [cause.Roles]float64 // ns; NaN: not known
 	wait   cause.Wait
 	missed bool // something in the connection's slot was not timed: it may have waits of other kinds, too
@@ -83,7 +82,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 
 func rowOf(w []uint64) row {
 	n := w[heavy.KeyWords:]
-	f := row{flow: heavy.Key(w[:heavy.KeyWords]), kind: cause.Kind(n[0]), server: n[1]&flagServer != 0, shown: n[1]&flagShown != 0, legs: legsOf(n[2])}
+	f := row{flow: heavy.Key(w[:heavy.KeyWords]), kind: cause.Kind(n[0]), server: n[1]&flagServer != 0, legs: legsOf(n[2])}
 	number, ns := float64(n[3]), float64(n[4])*wordTick
 	within, missed := float64(timeTicks), n[7]
 	if f.kind == cause.Ack {

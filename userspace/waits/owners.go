@@ -31,7 +31,6 @@ type counted struct {
 	path         uint64
 	end          uint8 // that is waited for: 0 the lower, 1 the upper one
 	server       bool  // that end is the server
-	shown        bool
 	number, time uint64
 }
 
@@ -65,7 +64,7 @@ func (o *owners) take(c *config, e *event) {
 		n = &counted{hash: e.Hash, end: e.End}
 		o.all[k] = n
 	}
-	n.server, n.shown = e.Server == e.End, e.Shown != 0
+	n.server = e.Server == e.End
 	if e.Path != 0 {
 		n.path = e.Path
 	}
@@ -113,19 +112,14 @@ func (o *owners) words(c *config, missed, torn, crowd []uint64) snapshot.Words {
 	return w
 }
 
-const (
-	flagServer = 1 << iota
-	flagShown
-)
+// flagServer marks waits for the server.
+const flagServer = 1
 
-func flags(n *counted) (f uint64) {
+func flags(n *counted) uint64 {
 	if n.server {
-		f |= flagServer
+		return flagServer
 	}
-	if n.shown {
-		f |= flagShown
-	}
-	return f
+	return 0
 }
 
 // kinds is the number of kinds of waits.

@@ -33,8 +33,8 @@ func snapshotOf(t *testing.T, missed uint64) *snapshot.Snapshot {
 		s.Words[delayWords][delayBins.Index(1e6+n*1e5)]++
 	}
 	rows := snapshot.Words{}
-	rows = append(append(rows, up[:]...), uint64(cause.Answer), flagServer|flagShown, path, 10, 10*18311, 0, 0, missed, 0)
-	rows = append(append(rows, down[:]...), uint64(cause.Ack), flagShown, path, 2, 2*30518, 0, 0, missed, 0)
+	rows = append(append(rows, up[:]...), uint64(cause.Answer), flagServer, path, 10, 10*18311, 0, 0, missed, 0)
+	rows = append(append(rows, down[:]...), uint64(cause.Ack), 0, path, 2, 2*30518, 0, 0, missed, 0)
 	s.Words[waitWords] = rows
 	return s
 }

@@ -31,7 +31,6 @@ type Connection struct {
 
 	scale            [2]uint8 // by end: option plus 1
 	syn, synAck      bool
-	shown            bool
 	lower, upper     netip.AddrPort
 	synAt, thirdAt   int64 // 0: none
 	synSeq, thirdSeq uint32
@@ -112,7 +111,7 @@ func (t *Truth) handshake(c *Connection, from int, p *packet.Packet) {
 	} else {
 		c.synAck = true
 	}
-	c.scale[from], c.shown = p.Scale, true
+	c.scale[from] = p.Scale
 	server := from
 	if !ack {
 		server = 1 - from
