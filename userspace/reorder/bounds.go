@@ -10,7 +10,7 @@ import (
 // nothing, and its ends are as far apart as the share that was not watched, which is tens of times the share out of order. The others
 // assume that those packets are like the watched ones to some factor. There is no confidence interval: which flows are watched depends on what
 // was seen (a flow that is out of order gives up its bucket), a packet that comes long after its predecessor finds its record replaced, the first packet of
-// a flow can never be out of order, and prefixes differ by orders of magnitude. The factors are the smallest round numbers with which the bounds hold in 95 % of
+// a flow can never be out of order, and prefixes differ by orders of magnitude. The factors are round numbers with which the bounds hold in 95 % of
 // the runs of every cell that is looked at (docs/eval/reorder.md).
 const (
 	unlike     = 8 // how many times as often packets that nobody watched may be out of order as those that were
