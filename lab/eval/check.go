@@ -35,7 +35,10 @@ func Check(ctx context.Context, o Options, seed uint64) error {
 		return err
 	}
 	list := o.drawn(seed)
-	o.Log("check of %d sections, drawn with %d, from %s", len(list), seed, sourcesNow(ctx))
+	if len(o.Only) == 0 {
+		o.Log("%d sections, drawn with -draw %d", len(list), seed)
+	}
+	o.Log("check of %v by %s", list, sourcesNow(ctx))
 	differ := 0
 	for _, at := range list {
 		same, err := o.again(ctx, at)
