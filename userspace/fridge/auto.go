@@ -2,8 +2,6 @@ package fridge
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -16,34 +14,11 @@ import (
 // fridges=auto: the entry probabilities of four equal parts follow load and delays between windows (section 5.2). bpf/fridge states what keeps the
 // correction unbiased across a change.
 
-// autoEntries of fridges=auto without a number.
-const autoEntries = 65536
-
-// leastAuto slots in all: a quarter of them is one part.
-const leastAuto = 64
-
 // mostShard slots: x is stored modulo 2^20 there, and a record survives half of that with probability e^-32.
 const mostShard = 1 << 14
 
 // changeWords are the counters of fridges=auto.
 const changeWords = "fridge_changes"
-
-// partsOf reads the fridges; slots is 0 where their probabilities are fixed.
-func partsOf(text string) (parts []layout.Part, slots int, err error) {
-	rest, follows := strings.CutPrefix(text, auto)
-	if !follows {
-		parts, err = layout.Parse(text)
-		return parts, 0, err
-	}
-	slots = autoEntries
-	if rest != "" {
-		number, sized := strings.CutPrefix(rest, ":")
-		if slots, err = strconv.Atoi(number); !sized || err != nil || slots < leastAuto || slots > layout.MostSlots || slots&(slots-1) != 0 {
-			return nil, 0, fmt.Errorf("%q: auto, or auto:ENTRIES with a power of two from %d to %d", text, leastAuto, layout.MostSlots)
-		}
-	}
-	return layout.Quarters(slots), slots, nil
-}
 
 // follows reports whether the probabilities change.
 func (c *config) follows() bool { return c.slots > 0 }
