@@ -2,8 +2,6 @@ package fridge
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -16,34 +14,10 @@ import (
 // fridges=auto: the entry probabilities of four equal parts follow load and delays between windows (section 5.2). bpf/fridge states what keeps the
 // correction unbiased across a change.
 
-// autoEntries of fridges=auto without a number.
-const autoEntries = 65536
-
-// leastAuto slots in all: a quarter of them is one part.
-const leastAuto = 64
-
-// mostShard slots: x is stored modulo 2^20 there, and a record survives half of that with probability e^-32.
-const mostShard = 1 << 14
-
-// changeWords are the counters of fridges=auto.
-const changeWords = "fridge_changes"
-
-// partsOf reads the fridges; slots is 0 where their probabilities are fixed.
-func partsOf(text string) (parts []layout.Part, slots int, err error) {
-	rest, follows := strings.CutPrefix(text, auto)
-	if !follows {
-		parts, err = layout.Parse(text)
-		return parts, 0, err
-	}
-	slots = autoEntries
-	if rest != "" {
-		number, sized := strings.CutPrefix(rest, ":")
-		if slots, err = strconv.Atoi(number); !sized || err != nil || slots < leastAuto || slots > layout.MostSlots || slots&(slots-1) != 0 {
-			return nil, 0, fmt.Errorf("%q: auto, or auto:ENTRIES with a power of two from %d to %d", text, leastAuto, layout.MostSlots)
-		}
-	}
-	return layout.Quarters(slots), slots, nil
-}
+const (
+	mostShard   = 1 << 14 // slots: x is stored modulo 2^20, and a record survives half of that with probability e^-32
+	changeWords = "fridge_changes"
+)
 
 // follows reports whether the probabilities change.
 func (c *config) follows() bool { return c.slots > 0 }
@@ -86,6 +60,7 @@ type setting struct {
 	plane   int
 	parts   []layout.Part
 	samples float64
+	over    float64 // ns from its end to that of the window; 0: it is the present one
 	tune.Setting
 }
 
@@ -104,6 +79,9 @@ func (c *config) estimatorOf(s *snapshot.Snapshot, r *snapshot.Reader) *estimato
 	e.lives = nil
 	for _, one := range tune.HistoryOf(r, s.Window.End) {
 		e.lives = append(e.lives, setting{plane: one.Plane(), parts: one.Parts(c.parts), Setting: one})
+	}
+	for i := range e.lives[:len(e.lives)-1] {
+		e.lives[i].over = float64(e.span[1] - e.lives[i+1].Since)
 	}
 	e.rates = newRates(e.now().parts)
 	return e
@@ -166,13 +144,6 @@ func (e *estimator) changes(s *snapshot.Snapshot, lost map[string]uint64) {
 	if n := s.Words[changeWords]; len(n) > int(bpf.FridgeFridgeChangeCounterCHANGE_STALE) {
 		lost["stale"] = n[bpf.FridgeFridgeChangeCounterCHANGE_STALE]
 	}
-}
-
-// tuner chooses settings.
-type tuner interface {
-	History() tune.History // of the present window
-	Word() uint64          // fridge_setting
-	Next(w tune.Window) (changed bool)
 }
 
 // publish writes the setting for the next packets: one word, which each packet reads once.

@@ -6,6 +6,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/fridge/samples"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -28,7 +29,7 @@ var (
 		Help: "segments of finished flows, both directions"}
 )
 
-func (c *config) grouped() bool { return c.group.kind != groupNone }
+func (c *config) grouped() bool { return c.group.Kind != group.None }
 
 func (c *config) volumes() bool { return c.rules.Kind == delay.TCPDuration }
 

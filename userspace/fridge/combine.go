@@ -24,7 +24,7 @@ const (
 type combiner func(bin int, sums []delay.Sums) []float64
 
 // combiner for spectra whose bin is delays around delayOf(bin), in ns.
-func (c *config) combiner(r *rates, parts []layout.Part, delayOf func(bin int) float64) combiner {
+func (c *config) combiner(r *rates, parts []layout.Part, over float64, delayOf func(bin int) float64) combiner {
 	weights := make([]float64, len(parts))
 	switch c.combine {
 	case combineSampled:
@@ -39,7 +39,7 @@ func (c *config) combiner(r *rates, parts []layout.Part, delayOf func(bin int) f
 	return func(bin int, _ []delay.Sums) []float64 {
 		t := delayOf(bin)
 		for k := range weights {
-			weights[k] = r.included(parts, k, t)
+			weights[k] = r.included(parts, k, t, over)
 		}
 		return normalise(weights)
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/bpf/constant"
-	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 )
 
@@ -22,7 +22,7 @@ type config struct {
 	parts    []layout.Part
 	slots    int // of all parts, where their probabilities follow load and delays; 0: they do not
 	rules    delay.Rules
-	group    group
+	group    group.Group
 	rows     int // of the histograms
 	sla      *delay.Agreement
 	combine  string
@@ -44,7 +44,7 @@ func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 }
 
 func (c *config) readParts(v algo.Values) (err error) {
-	if c.parts, c.slots, err = partsOf(v.Text("fridges")); err != nil {
+	if c.parts, c.slots, err = layout.Read(v.Text("fridges")); err != nil {
 		return v.Error("fridges", err.Error())
 	}
 	if err := layout.Shard(c.parts, v.Text("shards")); err != nil {
@@ -74,11 +74,11 @@ func restarts(mode string, kind delay.Kind) bool {
 }
 
 func (c *config) readGroup(v algo.Values) (err error) {
-	if c.group, err = parseGroup(v.Text("group"), int(v.Int("group6"))); err != nil {
+	if c.group, err = group.Parse(v.Text("group"), int(v.Int("group6"))); err != nil {
 		return v.Error("group", err.Error())
 	}
 	c.rows = 1
-	if c.group.kind != groupNone {
+	if c.group.Kind != group.None {
 		c.rows = int(v.Int("rows"))
 	}
 	if c.sla, err = delay.ParseAgreement(v.Text("sla")); err != nil {
@@ -101,7 +101,7 @@ func (c *config) readTick(v algo.Values) error {
 }
 
 func (c *config) readLegs(v algo.Values) error {
-	possible := c.rules.Kind == delay.TCPHandshake && c.group.kind == groupNone && c.recorded
+	possible := c.rules.Kind == delay.TCPHandshake && c.group.Kind == group.None && c.recorded
 	switch v.Text("legs") {
 	case auto:
 		c.rules.Finals = possible
@@ -208,7 +208,7 @@ func (c *config) plane() int {
 
 // constants of the program.
 func (c *config) constants() map[constant.Name]any {
-	mask4, mask6 := c.group.masks()
+	mask4, mask6 := c.group.Masks()
 	return map[constant.Name]any{
 		constant.FridgeParts:      layout.Of(c.parts),
 		constant.FridgeCount:      uint32(len(c.parts)),
@@ -217,7 +217,7 @@ func (c *config) constants() map[constant.Name]any {
 		constant.FridgeRecorded:   c.recorded,
 		constant.FridgeRestart:    c.rules.Restart,
 		constant.FridgeTable:      c.table,
-		constant.FridgeGroup:      uint32(c.group.kind),
+		constant.FridgeGroup:      uint32(c.group.Kind),
 		constant.FridgeRows:       uint32(c.rows),
 		constant.FridgeSamples:    c.samples > 0,
 		constant.FridgeAuto:       c.follows(),
@@ -246,7 +246,7 @@ func (c *config) sizes() map[string]int {
 		"fridge_survived": used(slots, c.recorded),
 		"fridge_middle":   used(slots, c.rules.Finals),
 		"fridge_volume":   used(slots, duration),
-		"fridge_groups":   used(c.rows, c.group.kind != groupNone),
+		"fridge_groups":   used(c.rows, c.group.Kind != group.None),
 		"fridge_hist":     c.rows * plane,
 		"fridge_hits":     used(c.rows*plane, c.table),
 		"fridge_second":   used(plane, c.rules.Finals),
@@ -257,15 +257,6 @@ func (c *config) sizes() map[string]int {
 		"fridge_sent":     1,
 	}
 }
-
-// Groups, as enum fridge_group_kind.
-const (
-	groupNone  = bpf.FridgeFridgeGroupKindGROUP_NONE
-	groupSrc   = bpf.FridgeFridgeGroupKindGROUP_SRC
-	groupDst   = bpf.FridgeFridgeGroupKindGROUP_DST
-	groupDport = bpf.FridgeFridgeGroupKindGROUP_DPORT
-	groupVlan  = bpf.FridgeFridgeGroupKindGROUP_VLAN
-)
 
 // registerBytes is the memory of the arrays as declared: both banks where an array has banks, all CPUs where it is per CPU.
 func (c *config) registerBytes(cpus int) int64 {

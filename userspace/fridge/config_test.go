@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/fridge/layout"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -122,11 +123,11 @@ func TestGroupKeys(t *testing.T) {
 		{"vlan", p, false, "untagged"},
 		{"vlan", &tagged, false, "7"},
 	} {
-		g, err := parseGroup(c.group, 48)
+		g, err := group.Parse(c.group, 48)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := g.name(g.key(c.p, c.reverse)); got != c.want {
+		if got := g.Name(g.Key(c.p, c.reverse)); got != c.want {
 			t.Errorf("%s, reverse %v: %s, want %s", c.group, c.reverse, got, c.want)
 		}
 	}

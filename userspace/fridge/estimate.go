@@ -49,7 +49,7 @@ func (e *estimator) spectrum(l layer, row int, delayOf func(bin int) float64) *d
 // them, so the settings' estimates add up.
 func (e *estimator) add(out *delay.Spectrum, l layer, row int, s *setting, delayOf func(bin int) float64) {
 	sums := make([]delay.Sums, len(s.parts))
-	combine := e.combiner(e.rates, s.parts, delayOf)
+	combine := e.combiner(e.rates, s.parts, s.over, delayOf)
 	for bin := range out.Mass {
 		samples := 0.0
 		for k := range sums {
@@ -99,7 +99,7 @@ func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) flo
 				continue
 			}
 			samples += n
-			none := e.admitted(delayOf(bin))
+			none := e.share(delayOf(bin), func(s *setting, k int) float64 { return s.parts[k].Inclusion() }) // admitted at all
 			found += n * math.Log(max(1, s.Mass[bin]/n*none))
 			expected += n * math.Log(none*e.predictedAt(delayOf(bin)))
 		}
@@ -112,13 +112,8 @@ func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) flo
 
 // predictedAt is the weight of a sample with a delay of t ns at the rate of the window.
 func (e *estimator) predictedAt(t float64) float64 {
-	q := e.share(t, func(s *setting, k int) float64 { return e.rates.included(s.parts, k, t) })
+	q := e.share(t, func(s *setting, k int) float64 { return e.rates.included(s.parts, k, t, s.over) })
 	return 1 / max(q, 1e-300)
-}
-
-// admitted is the probability that a request with a delay of t ns, answered in this window, was admitted.
-func (e *estimator) admitted(t float64) float64 {
-	return e.share(t, func(s *setting, k int) float64 { return s.parts[k].Inclusion() })
 }
 
 // share adds up a probability over the fridges, weighted by how many of the requests with a delay of t ns were admitted with each setting.

@@ -16,7 +16,7 @@ func drawn(rng *rand.Rand, c *config, r *rates, n int, t float64) (sums []delay.
 	for range n {
 		u := rng.Float64()
 		for k := range c.parts {
-			q := r.included(c.parts, k, t)
+			q := r.included(c.parts, k, t, 0)
 			if u -= q; u < 0 {
 				w := 1 / q
 				sums[k].N++
@@ -43,7 +43,7 @@ func TestCombine(t *testing.T) {
 		for _, way := range []string{combineInverse, combineFixed, combineSampled} {
 			c.combine = way
 			estimate := 0.0
-			for k, weight := range c.combiner(r, c.parts, func(int) float64 { return at })(0, sums) {
+			for k, weight := range c.combiner(r, c.parts, 0, func(int) float64 { return at })(0, sums) {
 				estimate += weight * sums[k].Weight
 			}
 			mean[way] += estimate / n / trials

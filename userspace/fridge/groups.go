@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // groupRow is one group of a window, estimated or true.
 type groupRow struct {
 	name      string
-	row       int // in the data plane; 0: not known, or of others
+	row       int // in the data plane; 0: not known, or of group.Others
 	samples   float64
 	estimated float64
 	p50, p95  float64
@@ -25,12 +26,12 @@ type groupRow struct {
 func (e *estimator) estimatedGroups(all spectra) []groupRow {
 	var out []groupRow
 	for row, s := range all.rows {
-		g := groupRow{name: others, samples: s.Samples(), estimated: s.Count(), shut: all.shutOf(row)}
+		g := groupRow{name: group.Others, samples: s.Samples(), estimated: s.Count(), shut: all.shutOf(row)}
 		if g.samples == 0 && g.shut == 0 {
 			continue
 		}
 		if row > 0 {
-			g.name = e.group.name(all.owners[row])
+			g.name = e.group.Name(all.owners[row])
 			if !all.merged { // hosts have rows of their own
 				g.row = row
 			}
@@ -60,8 +61,8 @@ func (c *config) groupTable(rows []groupRow) report.Table {
 		}
 		return descending(a.p95, b.p95)
 	})
-	t := report.Table{Name: "groups", Title: c.group.title(), Columns: c.groupColumns(), Limit: c.rows,
-		Help: "delays " + c.group.title()}
+	t := report.Table{Name: "groups", Title: c.group.Title(), Columns: c.groupColumns(), Limit: c.rows,
+		Help: "delays " + c.group.Title()}
 	for _, g := range rows {
 		t.Rows = append(t.Rows, c.groupCells(g))
 	}
@@ -81,7 +82,7 @@ func descending(a, b float64) int {
 
 func (c *config) groupColumns() []report.Column {
 	columns := []report.Column{
-		{Name: "group", Label: true, Help: c.group.title()},
+		{Name: "group", Label: true, Help: c.group.Title()},
 		{Name: "matched", Unit: report.Responses, Help: "responses that found their request: the raw samples"},
 		{Name: "estimated", Unit: report.Requests, Metric: true, Help: "answered requests, corrected", Low: "estimated_low", High: "estimated_high"},
 		{Name: "p50_ns", Unit: report.Nanosecond, Metric: true, Help: "median of the delay", Low: "p50_low_ns", High: "p50_high_ns"},
@@ -108,7 +109,7 @@ func (c *config) groupColumns() []report.Column {
 			report.Column{Name: end.name + "_low" + end.of, Unit: end.unit, Help: "95 % confidence: at least; - when nothing can be promised"},
 			report.Column{Name: end.name + "_high" + end.of, Unit: end.unit, Help: "95 % confidence: at most"})
 	}
-	return append(columns, report.Column{Name: "row", Unit: report.Count, JSON: true, Help: "row of the group; a group that finds its row taken in a window is counted under others. 0: others, several hosts, or exact counts"})
+	return append(columns, report.Column{Name: "row", Unit: report.Count, JSON: true, Help: "row of the group; a group that finds its row taken in a window is counted under group.Others. 0: others, several hosts, or exact counts"})
 }
 
 func (c *config) groupCells(g groupRow) []any {

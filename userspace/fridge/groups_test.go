@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -80,7 +81,7 @@ func TestGroupsFull(t *testing.T) {
 	total, named := 0.0, false
 	for _, row := range l.Report.Tables[0].Rows {
 		total += row[2].(float64)
-		named = named || row[0] == others
+		named = named || row[0] == group.Others
 	}
 	if !named || math.Abs(total/3000-1) > 0.02 || len(l.Report.Tables[0].Rows) > 8 {
 		t.Errorf("%d rows with %g of 3000 samples", len(l.Report.Tables[0].Rows), total)

@@ -21,7 +21,7 @@ type instance struct {
 	head  snapshot.Head
 	set   *maps.Set
 	past  *past               // rates and repetitions of earlier windows, for the correction of later ones
-	tuner tuner               // nil: the probabilities are fixed
+	tuner tune.Chooser        // nil: the probabilities are fixed
 	words map[string][]uint64 // read buffers, by array
 }
 

@@ -6,6 +6,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -29,7 +30,7 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	}
 	add(e.follows() && f.blind, "slow responses may have left no sample in this window: percentiles are lower bounds. The next windows have smaller entry probabilities.")
 	add(full > 0, "%s of %s samples belong to groups whose row was taken by another group and are counted under %q: raise "+
-		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), others)
+		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), group.Others)
 	if lost := e.lost; !e.rules.Restart && lost >= 1 {
 		notes = append(notes, fmt.Sprintf("about %s repeated requests found their record overwritten: their delay counts from the repetition "+
 			"(retransmit=keep). They count once; more entries lose fewer.", report.Human(math.Round(lost), report.Count)))

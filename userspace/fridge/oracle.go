@@ -78,7 +78,7 @@ func (o *oracle) key(p *packet.Packet, reverse bool) uint64 {
 	if !o.config.grouped() {
 		return 0
 	}
-	return o.config.group.key(p, reverse)
+	return o.config.group.Key(p, reverse)
 }
 
 // Window implements algo.Oracle.
@@ -144,7 +144,7 @@ func (o *oracle) groupRow(key uint64) groupRow {
 	c, values := o.config, o.groups[key]
 	slices.Sort(values)
 	n := float64(len(values))
-	g := groupRow{name: c.group.name(key), samples: n, estimated: n, p50: math.NaN(), p95: math.NaN(), shut: o.shut[key]}
+	g := groupRow{name: c.group.Name(key), samples: n, estimated: n, p50: math.NaN(), p95: math.NaN(), shut: o.shut[key]}
 	if n > 0 {
 		g.p50 = float64(delay.Percentile(values, 0.5))
 	}

@@ -49,9 +49,12 @@ func appended(windows []rateWindow, ns int64, inserted []uint64) []rateWindow {
 }
 
 // perNS is the rate of insertions into fridge k over the last t ns, or over the last window if that is longer.
-func (r *rates) perNS(k int, t float64) float64 {
+func (r *rates) perNS(k int, t float64) float64 { return r.perNSBefore(k, t, len(r.windows)) }
+
+// perNSBefore is that rate before window n.
+func (r *rates) perNSBefore(k int, t float64, n int) float64 {
 	ns, inserted := 0.0, 0.0
-	for i := len(r.windows) - 1; i >= 0 && (ns < t || ns == 0); i-- {
+	for i := n - 1; i >= 0 && (ns < t || ns == 0); i-- {
 		ns += r.windows[i].ns
 		inserted += r.windows[i].inserted[k]
 	}
@@ -73,8 +76,25 @@ func (r *rates) lives(k int, t float64) float64 {
 }
 
 // included predicts the probability that a request with a delay of t ns becomes a sample of fridge k of a setting.
-func (r *rates) included(parts []layout.Part, k int, t float64) float64 {
-	return 1 / r.factorOf(parts, k).Weight(r.survived(k, t))
+func (r *rates) included(parts []layout.Part, k int, t, over float64) float64 {
+	return 1 / r.factorOf(parts, k).Weight(r.outlived(k, t, over))
+}
+
+// outlived predicts x where the setting of the request ended `over` ns before the end of the last window, at the start of a window: before that its record
+// survived the insertions of earlier windows, which may have been many more.
+func (r *rates) outlived(k int, t, over float64) float64 {
+	n, ns := len(r.windows), 0.0
+	for n > 0 && ns < 0.999*over {
+		n--
+		ns += r.windows[n].ns
+	}
+	if n == 0 || n == len(r.windows) {
+		return r.survived(k, t)
+	}
+	last := r.windows[len(r.windows)-1].ns
+	after := max(0, over-last)
+	after = min(t, after+max(0, min(last, t-after))/2)
+	return (r.perNS(k, after)*after + r.perNSBefore(k, t-after, n)*(t-after)) / float64(r.parts[k].Shards)
 }
 
 // lifetime of fridge k at the present rate, in ns.

@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -36,7 +37,7 @@ func counted(t *testing.T, set map[string]string, n uint64, requests uint64, del
 		row := 0
 		if c.grouped() {
 			row = 1 + i%2
-			s.Words["fridge_groups"][row] = []uint64{0, keyIPv4<<60 | 0x0a000000, keyIPv4<<60 | 0x0a000900}[row]
+			s.Words["fridge_groups"][row] = []uint64{0, group.KeyIPv4<<60 | 0x0a000000, group.KeyIPv4<<60 | 0x0a000900}[row]
 		}
 		cell := row*len(c.parts)*c.plane() + c.scale().Bin(d)
 		if c.table {
@@ -112,7 +113,7 @@ func TestMergedIsTheSum(t *testing.T) {
 func TestMergedGroups(t *testing.T) {
 	set := map[string]string{"group": "src/24"}
 	a, b := counted(t, set, 100, 200, 1e6, 2e6), counted(t, set, 100, 200, 4e6, 2e6)
-	b.Words["fridge_groups"][1] = keyIPv4<<60 | 0x0a000500
+	b.Words["fridge_groups"][1] = group.KeyIPv4<<60 | 0x0a000500
 	r := snapshottest.Report(t, snapshottest.Merge(t, a, b))
 	got := map[any]any{}
 	for _, row := range r.Body.Tables[0].Rows {

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/fridge/group"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -122,7 +123,7 @@ func TestZeroWindowsMerged(t *testing.T) {
 	set := map[string]string{"match": "tcp-data", "group": "dst/24"}
 	a, b := counted(t, set, 50, 160, 1e6), counted(t, set, 50, 160, 1e6, 2e6)
 	a.Words[shutWords][1], b.Words[shutWords][1], b.Words[shutWords][3] = 2, 5, 4
-	b.Words["fridge_groups"][3] = keyIPv4<<60 | 0x0a000700
+	b.Words["fridge_groups"][3] = group.KeyIPv4<<60 | 0x0a000700
 	merged := snapshottest.Report(t, snapshottest.Merge(t, a, b)).Body
 	got := map[string]float64{}
 	for _, table := range merged.Tables {

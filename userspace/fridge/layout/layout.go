@@ -37,6 +37,29 @@ func Quarters(entries int) []Part {
 	return parts
 }
 
+// autoEntries of fridges=auto without a number.
+const autoEntries = 65536
+
+// leastAuto slots in all: a quarter of them is one part.
+const leastAuto = 64
+
+// Read reads the fridges; slots is 0 where their probabilities are fixed.
+func Read(text string) (parts []Part, slots int, err error) {
+	rest, follows := strings.CutPrefix(text, Auto)
+	if !follows {
+		parts, err = Parse(text)
+		return parts, 0, err
+	}
+	slots = autoEntries
+	if rest != "" {
+		number, sized := strings.CutPrefix(rest, ":")
+		if slots, err = strconv.Atoi(number); !sized || err != nil || slots < leastAuto || slots > MostSlots || slots&(slots-1) != 0 {
+			return nil, 0, fmt.Errorf("%q: auto, or auto:ENTRIES with a power of two from %d to %d", text, leastAuto, MostSlots)
+		}
+	}
+	return Quarters(slots), slots, nil
+}
+
 // errFridges is wrapped by every error in the list of fridges.
 var errFridges = errors.New("give SIZE@P[:SHARE],...: 65536@1, or 32768@1/2,32768@1/64, or 4096@1:15/16,4096@1/2:1/16")
 

@@ -17,6 +17,13 @@ type Window struct {
 	Samples  []float64       // of each setting of the history
 }
 
+// Chooser of settings.
+type Chooser interface {
+	History() History // of the present window
+	Word() uint64     // fridge_setting
+	Next(w Window) (changed bool)
+}
+
 // Tuner follows load and delays.
 type Tuner struct {
 	slots   int // of all parts
