@@ -13,6 +13,7 @@ const (
 	NeedQName
 	NeedRTP
 	NeedQueue
+	NeedScale
 )
 
 // PHV is struct phv of bpf/include/phv.h, generated from it: for tests of the parser's results.

@@ -445,7 +445,17 @@ static __always_inline void parse_tsopt(struct phv *phv, struct packet *pkt, __u
 
 static __always_inline int options_left(const struct phv *phv)
 {
-	return (parse_needs & NEED_TSOPT) && phv_has(phv, PHV_TCP) && phv->qname;
+	return (parse_needs & (NEED_TSOPT | NEED_SCALE)) && phv_has(phv, PHV_TCP) && phv->qname;
+}
+
+#define SCALE_MOST 14 /* RFC 7323, section 2.3 */
+
+/* A window scale is in a SYN only. Whatever the layout, its options are searched. */
+static __always_inline void parse_scale(struct phv *phv, __u64 options, __u32 bytes)
+{
+	phv->begin = 0;
+	if ((phv->tcp_flags & TCP_SYN) && bytes)
+		phv->qname = options << 8 | bytes;
 }
 
 /* Searches the options that parse_tsopt() left. data, end: the packet's, read from the context again. The verifier has no bounds for
@@ -468,13 +478,19 @@ static __always_inline void parse_options(struct phv *phv, void *data, void *end
 			at++;
 			continue;
 		}
-		if (opt[0] == 8 && opt[1] == 10) {
+		if (requested(phv, NEED_SCALE) && opt[0] == 3 && opt[1] == 3) {
+			if ((void *)(opt + 3) > end || at + 3 > bytes)
+				return;
+			phv->begin = (opt[2] < SCALE_MOST ? opt[2] : SCALE_MOST) + 1;
+		}
+		if (requested(phv, NEED_TSOPT) && opt[0] == 8 && opt[1] == 10) {
 			if ((void *)(opt + 10) > end || at + 10 > bytes)
 				return;
 			phv->tsval = (__u32)opt[2] << 24 | opt[3] << 16 | opt[4] << 8 | opt[5];
 			phv->tsecr = (__u32)opt[6] << 24 | opt[7] << 16 | opt[8] << 8 | opt[9];
 			phv->valid |= PHV_TSOPT;
-			return;
+			if (!requested(phv, NEED_SCALE))
+				return;
 		}
 		if (opt[1] < 2)
 			return;
@@ -513,6 +529,8 @@ static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 	phv->valid |= PHV_PORTS | PHV_TCP;
 	if (PARSE_POINTS && requested(phv, NEED_TSOPT) && header > sizeof(*tcp))
 		parse_tsopt(phv, pkt, pkt->off + sizeof(*tcp), header - sizeof(*tcp));
+	if (PARSE_POINTS && requested(phv, NEED_SCALE))
+		parse_scale(phv, pkt->off + sizeof(*tcp), header - sizeof(*tcp));
 	pkt->off += header;
 	return PARSED;
 }

@@ -115,3 +115,6 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 
 /* begin of UDP packets. */
 #define NEED_BEGIN (1 << 3)
+
+/* begin of TCP packets with SYN, which have no other use for it: window scale option (RFC 7323) plus 1; 0 on all other TCP packets, and without the option. */
+#define NEED_SCALE (1 << 7)

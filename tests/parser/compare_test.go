@@ -141,6 +141,7 @@ func (d *differ) network(got *sight, want *packet.Packet) {
 func (d *differ) transport(got *sight, want *packet.Packet) {
 	if want.Has(packet.TCP) {
 		d.field("acknowledgement", got.Ack, want.Ack)
+		d.field("window scale", got.Begin, uint64(want.Scale))
 	}
 	if want.Has(packet.TCP) || want.Has(packet.ICMP) || want.Has(packet.RTP) {
 		d.field("sequence number", got.Seq, want.Seq)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { testutil.Main(m) }
 const probeSeed = 1
 
 // everything is what an algorithm can ask the parser for.
-const everything = maps.NeedTSOpt | maps.NeedDNS | maps.NeedNTP | maps.NeedQName | maps.NeedRTP | maps.NeedBegin
+const everything = maps.NeedTSOpt | maps.NeedDNS | maps.NeedNTP | maps.NeedQName | maps.NeedRTP | maps.NeedBegin | maps.NeedScale
 
 // sight is what an entry program made of one packet.
 type sight struct {

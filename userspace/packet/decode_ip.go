@@ -50,7 +50,7 @@ func (p *Packet) network(src, dst netip.Addr, proto uint8) {
 	p.Src, p.Dst, p.Proto = src, dst, proto
 	p.SrcPort, p.DstPort, p.Seq, p.Ack, p.Payload = 0, 0, 0, 0, 0
 	p.TCPFlags, p.ICMPType, p.IPID, p.Begin = 0, 0, 0, 0
-	p.TSVal, p.TSEcr, p.AppID = 0, 0, 0
+	p.TSVal, p.TSEcr, p.AppID, p.Scale = 0, 0, 0, 0
 }
 
 // class keeps the traffic class of the outermost header.

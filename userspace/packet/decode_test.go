@@ -155,7 +155,7 @@ var transportCases = []decodeCase{
 	{name: "timestamps", spec: builder.Spec{IP: ip4, TCP: withOptions(builder.Timestamps(10, 20)...)},
 		want: tcp4(func(p *Packet) { p.Len = 66; p.Valid |= TSOpt; p.TSVal, p.TSEcr = 10, 20 })},
 	{name: "timestamps after others", spec: builder.Spec{IP: ip4, TCP: withOptions(2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7)},
-		want: tcp4(func(p *Packet) { p.Len = 74; p.Valid |= TSOpt; p.TSVal, p.TSEcr = 1, 2 })},
+		want: tcp4(func(p *Packet) { p.Len = 74; p.Valid |= TSOpt; p.TSVal, p.TSEcr, p.Scale = 1, 2, 8 })},
 	{name: "option of length 0", spec: builder.Spec{IP: ip4, TCP: withOptions(3, 0, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2)},
 		want: tcp4(func(p *Packet) { p.Len = 66 })},
 	{name: "timestamps cut", spec: builder.Spec{IP: ip4, TCP: withOptions(builder.Timestamps(10, 20)...)}, snap: 65,

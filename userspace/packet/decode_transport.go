@@ -21,12 +21,15 @@ const (
 )
 
 const (
-	tcpOptionsSmallest = 12 // bytes of options below which a padded timestamp option does not fit
-	tcpTimestampOption = 10 // bytes
+	tcpOptionsSmallest   = 12 // bytes of options below which a padded timestamp option does not fit
+	tcpTimestampOption   = 10 // bytes
+	tcpWindowScaleOption = 3  // bytes
+	mostWindowScale      = 14 // RFC 7323, section 2.3
 
 	// kinds: RFC 9293, section 3.1; RFC 7323
 	tcpEndOfOptions = 0
 	tcpNoOperation  = 1
+	tcpWindowScale  = 3
 	tcpTimestamps   = 8
 )
 
@@ -71,7 +74,7 @@ func (d *Decoder) readTCP(p *Packet) Reason {
 	p.Seq, p.Ack = binary.BigEndian.Uint32(tcp[4:]), binary.BigEndian.Uint32(tcp[8:])
 	p.TCPFlags, p.Window = tcp[13], binary.BigEndian.Uint16(tcp[14:])
 	p.Payload = d.payload(header)
-	p.timestamps(tcp[tcpHeader:max(min(header, len(tcp)), tcpHeader)])
+	p.options(tcp[tcpHeader:max(min(header, len(tcp)), tcpHeader)])
 	d.advance(header)
 	return Parsed
 }
@@ -81,9 +84,9 @@ func (p *Packet) ports(header []byte) {
 	p.SrcPort, p.DstPort = binary.BigEndian.Uint16(header), binary.BigEndian.Uint16(header[2:])
 }
 
-// timestamps looks for the option of RFC 7323 in the captured part of the options.
-func (p *Packet) timestamps(opts []byte) {
-	if len(opts) < tcpOptionsSmallest {
+// options looks for the timestamps of RFC 7323, and of a SYN for the window scale, in the captured part of the options.
+func (p *Packet) options(opts []byte) {
+	if len(opts) < tcpOptionsSmallest && p.TCPFlags&SYN == 0 {
 		return
 	}
 	for i := 0; i < MaxTCPOptions && len(opts) >= 2; i++ {
@@ -94,10 +97,16 @@ func (p *Packet) timestamps(opts []byte) {
 		case kind == tcpNoOperation:
 		case kind == tcpTimestamps && opts[1] == tcpTimestampOption:
 			p.setTimestamps(opts)
-			return
+			if p.TCPFlags&SYN == 0 {
+				return
+			}
+			size = tcpTimestampOption
 		default:
 			if size = int(opts[1]); size < 2 {
 				return
+			}
+			if kind == tcpWindowScale && size == tcpWindowScaleOption && len(opts) >= size && p.TCPFlags&SYN != 0 {
+				p.Scale = min(opts[2], mostWindowScale) + 1
 			}
 		}
 		opts = opts[min(size, len(opts)):]

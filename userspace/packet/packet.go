@@ -67,6 +67,7 @@ type Packet struct {
 	VLAN             uint16
 	IPID             uint16
 	Window           uint16 // TCP: as in the header, not scaled
+	Scale            uint8  // TCP with SYN: window scale option plus 1; 0 without
 	Segs             uint16
 	Seq, Ack         uint32 // ICMP echo: the sequence number in Seq
 	TSVal, TSEcr     uint32
