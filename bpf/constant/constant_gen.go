@@ -146,6 +146,10 @@ var (
 	RttMantissa           = Name{"rtt_mantissa"}
 	RttStages             = Name{"rtt_stages"}
 	RttTick               = Name{"rtt_tick"}
+	WaitsLate             = Name{"waits_late"}
+	WaitsShare            = Name{"waits_share"}
+	WaitsSlow             = Name{"waits_slow"}
+	WaitsSmall            = Name{"waits_small"}
 	WaysAdapts            = Name{"ways_adapts"}
 	WaysAdmission         = Name{"ways_admission"}
 	WaysCount             = Name{"ways_count"}

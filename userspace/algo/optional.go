@@ -16,9 +16,9 @@ import (
 //	TwinRules            Config       ahab, beaucoup, lean
 //	LossReporter         Config       lean
 //	CoordinatorProvider  Config       carpe
-//	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
-//	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder
-//	ReplayController     Instance     carpe, conquest, lean, reorder
+//	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array, waits
+//	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder, waits
+//	ReplayController     Instance     carpe, conquest, lean, reorder, waits
 //	Messenger            Instance     carpe
 //	Enforcer             Instance     conquest
 //	Steerer              Instance     ahab, conquest

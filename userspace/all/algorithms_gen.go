@@ -13,4 +13,5 @@ import (
 	_ "github.com/xdpmon/xdpmon/userspace/precision"
 	_ "github.com/xdpmon/xdpmon/userspace/reorder"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
+	_ "github.com/xdpmon/xdpmon/userspace/waits"
 )
