@@ -20,7 +20,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-const checkLong = `Measures with every algorithm that does not act on packets, and prints findings only. No packet is dropped or marked,
+const checkLong = `Measures with the algorithms that do not act on packets, and prints findings only. No packet is dropped or marked,
 and no program stays attached.
 
 A finding compares a measurement with a promise (--promise) or else with earlier windows: the first five windows of a run
@@ -31,6 +31,7 @@ Exit codes: 0 nothing was found, 4 something was; 1 to 3 as everywhere.`
 const checkExample = `  sudo xdpmon check eth0                                  a minute of eth0
   sudo xdpmon check eth0 eth1 --for 10m --window 10s
   sudo xdpmon check eth0 --promise '10.2.0.0/16 p50 < 50ms' --promise 'eth0 loss < 0.1 %'
+  sudo xdpmon check eth0 --connections                    connections that wait, too, each with its cause
   xdpmon check capture.pcap                               the same from a file
   xdpmon check capture.pcap --output json | jq -r 'select(.finding) | .finding.text'`
 
@@ -45,6 +46,7 @@ type checkOptions struct {
 	decap     bool
 	direction *cli.Enum[attach.Direction]
 	names     *naming.Options
+	single    bool
 }
 
 func newCheck(env *environment) *cobra.Command {
@@ -60,6 +62,7 @@ func newCheck(env *environment) *cobra.Command {
 	f.StringArrayVar(&o.promises, "promise", nil, "what was promised, `'SUBJECT p99 < 50ms'`, 'SUBJECT loss < 0.1 %' or 'SUBJECT share fair'; a subject is a prefix, an address or an interface; repeatable")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the hashes (default: random live, 1 in a replay)")
 	f.BoolVar(&o.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
+	f.BoolVar(&o.single, "connections", false, "also name single connections that wait for their receiver, the path or their server: where most do not wait")
 	o.direction = cli.AddEnum(cmd, "direction", attach.Both, "which packets to see", attach.Directions...)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return runCheck(env, o, args) }
 	return cmd
@@ -92,7 +95,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		}
 	}()
 	host, _ := os.Hostname() // only printed
-	found, err := check.Run(ctx, check.Options{Names: args, Host: host, Captures: captures, Promises: o.parsed, Seeded: o.seed != 0, For: o.took, Window: o.window, Direction: o.direction.Value,
+	found, err := check.Run(ctx, check.Options{Names: args, Host: host, Captures: captures, Promises: o.parsed, Connections: o.single, Seeded: o.seed != 0, For: o.took, Window: o.window, Direction: o.direction.Value,
 		JSON: o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout),
 		Config: func(algorithms, set []string, replay bool) (session.Config, error) {
 			return o.config(algorithms, set, replay)

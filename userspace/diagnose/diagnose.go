@@ -36,6 +36,7 @@ func Diagnose(readings []finding.Reading) []finding.Finding {
 	v.services()
 	v.delays()
 	v.networks()
+	v.connections()
 	v.measuring()
 	return v.distinct()
 }

@@ -30,7 +30,7 @@ func windowsOf(r *finding.Reading) string {
 // measures are what algorithms measure: their names are known to few who read a finding.
 var measures = map[string]string{
 	"ahab": "rates of users", "beaucoup": "alerts", "carpe": "heavy flows of the network", "conquest": "waits in the queue", "fridge": "delays and answers", "hhh": "heavy networks",
-	"lean": "losses, repetitions and reordering", "precision": "the largest flows", "reorder": "reordering",
+	"lean": "losses, repetitions and reordering", "precision": "the largest flows", "reorder": "reordering", "waits": "connections that wait, and for whom",
 }
 
 // trace is the step that finds the hop with a delay or loss on the way to a network or host.

@@ -245,6 +245,13 @@ var wide = map[Kind]string{
 	Reordering:    "Packets arrive out of order on %s",
 }
 
+// single are the headlines of one connection.
+var single = map[Kind]string{
+	SlowNetwork:  "Slow path of one connection: %s",
+	SlowServer:   "Slow server of one connection: %s",
+	SlowReceiver: "Slow receiver of one connection: %s",
+}
+
 // partly are the headlines of an interface on which a part of the requests is answered: the words agree with the number.
 var partly = map[Kind]string{
 	Unanswered:    "On %s only %s of the connection requests (SYN) are answered",
@@ -278,6 +285,9 @@ func (f *Finding) Headline() string {
 	}
 	text := fmt.Sprintf(headlines[f.Kind], words...)
 	if words, ok := wide[f.Kind]; ok && f.Subject.Type == Interface {
+		text = fmt.Sprintf(words, subject)
+	}
+	if words, ok := single[f.Kind]; ok && f.Subject.Type == Flow {
 		text = fmt.Sprintf(words, subject)
 	}
 	if words, ok := partly[f.Kind]; ok && f.Value.Unit == report.Ratio && f.Value.Value >= noneAnswered && f.Subject.Type == Interface {

@@ -47,7 +47,10 @@ const (
 	TooSmall          Symptom = "too-small"
 	Late              Symptom = "late"
 	Unread            Symptom = "unread"
-	NotInside         Symptom = "not-inside" // only addresses are read
+	NotInside         Symptom = "not-inside"     // only addresses are read
+	ReceiverWaits     Symptom = "receiver-waits" // waits: a connection whose receiver closes its window or acknowledges late
+	PathWaits         Symptom = "path-waits"     // ... whose path is slow
+	ServerWaits       Symptom = "server-waits"   // ... whose server answers late
 )
 
 // Blame is somebody's part of a measure, for symptoms whose place is known only from tables of the worst flows.

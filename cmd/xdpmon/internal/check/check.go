@@ -28,6 +28,7 @@ type Options struct {
 	Names       []string // interfaces or captures
 	Captures    bool
 	Promises    []finding.Promise
+	Connections bool // that wait are named
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
 	Known       *names.Names // names in findings
@@ -121,6 +122,9 @@ func (c *checker) passes(live bool) []Pass {
 	list := Passes()
 	if len(c.o.Promises) > 0 {
 		list = append(list, promisePass())
+	}
+	if c.o.Connections {
+		list = append(list, Pass{Name: "waits", Algorithms: []string{"waits"}})
 	}
 	return slices.DeleteFunc(list, func(p Pass) bool { return p.Live && !live })
 }
