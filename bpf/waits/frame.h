@@ -95,8 +95,7 @@ struct waits {
 
 #define TICKS_SET (1ULL << (RECORD_TIME_BITS - 1))
 
-/* The highest bit of a stored time is set, so that an empty place looks as old as can be. What waits while the bits below wrap, once in
- * 9.7 hours, is lost (too_long). */
+/* The highest bit of a stored time is set, so that an empty place is told from all others; the bits below wrap in 9.7 hours. */
 static __always_inline __u64 ticks_now(struct phv *phv)
 {
 	return (clock_now(phv) >> WAITS_TICK & (TICKS_SET - 1)) | TICKS_SET;
@@ -111,7 +110,15 @@ static __always_inline __u32 name_of(const struct waits *w, __u64 what)
 /* Does a record keep its place against another one? */
 static __always_inline int keeps(__u64 old, __u64 now, __u32 life)
 {
-	return ((now - old) & RECORD_TIME_MASK) < life;
+	return (((now - old) & (TICKS_SET - 1)) | (~old & TICKS_SET)) < life;
+}
+
+/* Ticks since a record was written, with the tolerance of clock_since. */
+static __always_inline __u64 age_of(__u64 now, __u64 old)
+{
+	__u64 ticks = (now - old) & (TICKS_SET - 1);
+
+	return ticks > TICKS_SET - 1 - CLOCK_BEHIND ? 0 : ticks;
 }
 
 /* A wait has finished. */

@@ -86,7 +86,7 @@ static __always_inline void handshake(struct waits *w, struct phv *phv, struct w
 	if (entry && taken(entry, name, &old)) {
 		count->c[WAITS_HANDSHAKES]++;
 		w->repeated = old & SENT_AGAIN;
-		leg(w, record_age(now, old), LEG_SERVER, WAIT_HANDSHAKE, w->from, count);
+		leg(w, age_of(now, old), LEG_SERVER, WAIT_HANDSHAKE, w->from, count);
 	}
 	entry = reg_at(waits_third, w->slot);
 	if (!entry)
@@ -148,7 +148,7 @@ static __always_inline void window(struct waits *w, struct phv *phv, struct wait
 		if (!record_of(old, name))
 			return;
 	}
-	age = record_age(now, old);
+	age = age_of(now, old);
 	finish_wait(w, age, 0, WAIT_WINDOW, w->from, count);
 	w->leg = LEGS;
 }
@@ -166,7 +166,7 @@ static __always_inline void third(struct waits *w, struct phv *phv, struct waits
 	if (!entry || !taken(entry, name, &old) || w->measured)
 		return;
 	now = ticks_now(phv);
-	leg(w, record_age(now, old), LEG_CLIENT, WAIT_HANDSHAKE, w->from, count);
+	leg(w, age_of(now, old), LEG_CLIENT, WAIT_HANDSHAKE, w->from, count);
 }
 
 #define SEGMENT_TICK 20
@@ -251,5 +251,5 @@ static __always_inline void asked(struct waits *w, struct phv *phv, struct waits
 	entry = reg_at(waits_ask, w->slot);
 	if (!entry || !taken(entry, name, &old) || w->ticks || w->measured)
 		return;
-	leg(w, record_age(now, old), LEG_ANSWER, WAIT_ANSWER, w->from, count);
+	leg(w, age_of(now, old), LEG_ANSWER, WAIT_ANSWER, w->from, count);
 }

@@ -1,8 +1,10 @@
 package waits
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -33,6 +35,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	}}
 	var rows []row
 	o.truth.Window(func(c *exact.Connection) { rows = append(rows, o.rowsOf(c)...) })
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(a.flow.Compare(b.flow), cmp.Compare(a.kind, b.kind)) })
 	list := o.judge(rows)
 	listed := map[any]bool{}
 	for n, j := range o.judge(o.found) {
