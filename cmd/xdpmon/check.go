@@ -110,7 +110,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 
 // config of a session of a check.
 func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Config, error) {
-	s := &selection{algorithms: algorithms, set: set, seed: o.seed, window: o.window, decap: o.decap, interfaces: 1, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}}
+	s := &selection{algorithms: algorithms, set: set, seed: o.seed, windows: lengths{all: o.window}, decap: o.decap, interfaces: 1, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}}
 	selected, err := s.resolve(replay)
 	if err != nil {
 		return session.Config{}, err

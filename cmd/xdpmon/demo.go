@@ -114,7 +114,7 @@ func (o *demoOptions) check() (float64, error) {
 	if o.median < time.Millisecond || o.median > 200*time.Millisecond {
 		return 0, cli.UsageError("--median %v: allowed are 1ms to 200ms", o.median)
 	}
-	if o.selection.window == 0 {
+	if o.selection.windows.all == 0 {
 		return 0, cli.UsageError("--window 0: allowed are %v to %v", minWindow, maxWindow)
 	}
 	if o.duration < 0 {

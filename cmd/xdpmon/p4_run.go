@@ -149,7 +149,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	defer e.Close()
 	d, _ := algo.Lookup(t.Algorithm)
-	s := &selection{window: o.window, seed: o.seed, hash: &cli.Enum[algo.Hash]{Value: algo.HashCRC}}
+	s := &selection{windows: lengths{all: o.window}, seed: o.seed, hash: &cli.Enum[algo.Hash]{Value: algo.HashCRC}}
 	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
 	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
 	m, err := newMeasurement(env, o.output, about, false)

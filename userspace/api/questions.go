@@ -144,7 +144,7 @@ func (a *API) instances(context.Context, query) (any, error) {
 		if n := len(out.Instances); n == 0 || out.Instances[n-1].Key != l.Key() {
 			i := Instance{Key: l.Key(), Instance: l.Instance, Interfaces: append([]string{}, l.Interfaces...), Vantage: l.Vantage, Guest: l.Guest.String()}
 			if run != nil {
-				i.WindowNS = run.WindowNS
+				i.WindowNS = run.Shortest()
 				out.Version, out.Command = run.Version, run.Command
 			}
 			out.Instances = append(out.Instances, i)

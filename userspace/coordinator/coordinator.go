@@ -33,6 +33,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
 )
 
@@ -266,9 +267,7 @@ func (c *Coordinator) describe(cfg *config.Config) {
 		if m.CRC {
 			one.Hash = "crc"
 		}
-		for _, s := range m.Algorithms {
-			one.Algorithms = append(one.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
-		}
+		one.Algorithms = session.Describe(m.Algorithms)
 		c.out.Describe(c.ctx, one)
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -38,8 +39,21 @@ func (r Run) InstanceOf(iface string) string {
 
 // RunAlgorithm is an algorithm of the run with the parameters that it was given or has by default.
 type RunAlgorithm struct {
-	Name   string
-	Params map[string]any
+	Name     string
+	Params   map[string]any
+	WindowNS int64 // length of its windows; 0: that of the run
+}
+
+// Shortest is the length of the run's shortest windows, ns; 0: one window.
+func (r Run) Shortest() int64 {
+	shortest := r.WindowNS
+	for i, a := range r.Algorithms {
+		length := cmp.Or(a.WindowNS, r.WindowNS)
+		if i == 0 || shortest == 0 || length != 0 && length < shortest {
+			shortest = length
+		}
+	}
+	return shortest
 }
 
 // Attached is one program on one interface.
@@ -155,6 +169,9 @@ func (r Run) algorithms() []*ordered.Object {
 		o := ordered.New()
 		o.Set("name", a.Name)
 		o.Set("params", sortedObject(a.Params))
+		if a.WindowNS != 0 {
+			o.Set("window_ns", a.WindowNS)
+		}
 		all = append(all, o)
 	}
 	return all

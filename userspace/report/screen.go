@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ type Screen struct {
 	mu       sync.Mutex
 	run      Run
 	started  time.Time
-	window   time.Time // when the running window began
+	windows  map[string]time.Time // when the running window of an algorithm began, by name
 	order    []string
 	latest   map[string]Line
 	past     map[string]*history
@@ -66,7 +67,7 @@ func (s *Screen) Start(r Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run, s.started, s.open = r, s.opt.Now(), true
-	s.window = s.started
+	s.windows = map[string]time.Time{}
 	s.send([]byte(enterScreen))
 	s.draw()
 	s.done.Add(1)
@@ -100,9 +101,9 @@ func (s *Screen) Line(l Line) error {
 		s.past[key], s.recent[key] = &history{}, recent{}
 	}
 	s.latest[key] = l
-	s.window = s.opt.Now()
+	s.windows[l.Algorithm] = s.opt.Now()
 	s.past[key].add(&l.Report)
-	s.recent[key].add(&l.Report, s.window)
+	s.recent[key].add(&l.Report, s.windows[l.Algorithm])
 	s.draw()
 	return s.err
 }
@@ -256,14 +257,31 @@ func (s *Screen) noticeLines(style Style) []string {
 	return lines
 }
 
-// status is the line with the duration of the run and of its window.
+// began is when the running windows of a length began.
+func (s *Screen) began(length int64) time.Time {
+	began := s.started
+	for _, a := range s.run.Algorithms {
+		if at := s.windows[a.Name]; cmp.Or(a.WindowNS, s.run.WindowNS) == length && at.After(began) {
+			began = at
+		}
+	}
+	return began
+}
+
+// status is the line with the duration of the run, of its shortest window, and of those of algorithms with longer ones.
 func (s *Screen) status(style Style) string {
-	now := s.opt.Now()
+	now, shortest := s.opt.Now(), s.run.Shortest()
 	text := "running for " + typeset.Clock(now.Sub(s.started))
-	if s.run.WindowNS > 0 {
-		window := time.Duration(s.run.WindowNS)
-		text += "  window " + plot.Bar(style.Unicode, float64(now.Sub(s.window))/float64(window), style.width()/4) +
-			fmt.Sprintf(" %s of %s", typeset.Clock(min(window, now.Sub(s.window))), typeset.Clock(window))
+	part := func(length int64) string {
+		return fmt.Sprintf(" %s of %s", typeset.Clock(min(time.Duration(length), now.Sub(s.began(length)))), typeset.Clock(time.Duration(length)))
+	}
+	if shortest > 0 {
+		text += "  window " + plot.Bar(style.Unicode, float64(now.Sub(s.began(shortest)))/float64(shortest), style.width()/4) + part(shortest)
+	}
+	for _, a := range s.run.Algorithms {
+		if length := cmp.Or(a.WindowNS, s.run.WindowNS); length > shortest {
+			text += ", " + a.Name + part(length)
+		}
 	}
 	if s.opt.Footer != "" {
 		text += "  " + s.opt.Footer
