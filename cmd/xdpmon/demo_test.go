@@ -116,7 +116,7 @@ func TestDemoOfIncidents(t *testing.T) {
 		}
 	}
 	for _, p := range staged.Passes() {
-		s := selection{algorithms: p.Algorithms, set: p.Set, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}, window: time.Second, interfaces: 1}
+		s := selection{algorithms: p.Algorithms, set: p.Set, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}, windows: lengths{all: time.Second}, interfaces: 1}
 		if _, err := s.resolve(false); err != nil {
 			t.Errorf("instance %s: %v", p.Name, err)
 		}

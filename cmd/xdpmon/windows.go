@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -79,7 +78,7 @@ func (l *lengths) check(selected []session.Selected) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.own)) {
 		if !slices.Contains(names, name) {
-			return cli.UsageError("--window %s=%v: %s is not among the algorithms of this run (%s)%s", name, l.own[name], name, orNone(names), didYouMean(name, algo.Names()))
+			return cli.UsageError("--window %s=%v: %s is not among the algorithms of this run (%s)%s", name, l.own[name], name, orNone(names), didYouMean(name, names))
 		}
 	}
 	if err := session.CheckWindows(selected, l.all); err != nil {
