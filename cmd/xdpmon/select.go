@@ -41,7 +41,7 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	f := cmd.Flags()
 	addSet(cmd, &s.set)
 	s.windows.all = window
-	f.Var(&s.windows, "window", "`LENGTH` of a window, 100ms to 24h"+orWhole(window)+"; NAME=LENGTH is that of an algorithm, a multiple of the shortest: 10s,lean=1m")
+	f.Var(&s.windows, "window", "length of a window, 100ms to 24h"+orWhole(window)+"; NAME=LENGTH is that of an algorithm, a multiple of the shortest: 10s,lean=1m")
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)

@@ -31,7 +31,7 @@ func (l *lengths) String() string {
 }
 
 // Type is the type in help texts.
-func (l *lengths) Type() string { return "LENGTH" }
+func (l *lengths) Type() string { return "duration" }
 
 // Set reads LENGTH and NAME=LENGTH, separated by commas. The flag may be repeated.
 func (l *lengths) Set(text string) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestReplayInSeveralLengths(t *testing.T) {
 			got[l.Algorithm] = append(got[l.Algorithm], text)
 			return nil
 		}}
-	source := &timed{at: []int64{0, 10, 999, 1000, 2500, 2600, 15_500, 15_600, 16_000}, data: builder.MustBuild(&builder.Spec{}).Data}
+	source := &timed{at: []int64{0, 10, 999, 1000, 2500, 2600, 15_500, 15_600, 16_000}, data: builder.MustBuild(&builder.Spec{IP: builder.IP{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")}, TCP: &builder.TCP{}}).Data}
 	if err := ReplaySource(t.Context(), cfg, "it", source, nil); err != nil {
 		t.Fatal(err)
 	}
