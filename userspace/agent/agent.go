@@ -493,8 +493,8 @@ func (a *Agent) publish(l report.Line) {
 // describe sends the description of an instance's run to the outputs.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: string(r.Hook), Mode: string(r.Mode), Direction: string(r.Direction), Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
-	run.Algorithms = session.Describe(r.Algorithms)
+		Interfaces: r.Interfaces, Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
+	session.Describe(&run, r.Algorithms, r.Window)
 	a.metrics.Start(report.Run{Version: run.Version, Command: run.Command, Kernel: run.Kernel, Clock: run.Clock})
 	a.out.Describe(a.ctx, run)
 }

@@ -263,11 +263,11 @@ func (c *Coordinator) describe(cfg *config.Config) {
 	c.out.Metrics().Start(run)
 	for _, m := range cfg.Measurements {
 		one := run
-		one.Instance, one.WindowNS = m.Name, int64(m.Window)
+		one.Instance = m.Name
 		if m.CRC {
 			one.Hash = "crc"
 		}
-		one.Algorithms = session.Describe(m.Algorithms)
+		session.Describe(&one, m.Algorithms, m.Window)
 		c.out.Describe(c.ctx, one)
 	}
 }

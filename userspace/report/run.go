@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
+	"github.com/xdpmon/xdpmon/userspace/report/running"
 )
 
 // Run describes a run: the first JSON line, and the head of a table.
@@ -44,16 +45,13 @@ type RunAlgorithm struct {
 	WindowNS int64 // length of its windows; 0: that of the run
 }
 
-// Shortest is the length of the run's shortest windows, ns; 0: one window.
-func (r Run) Shortest() int64 {
-	shortest := r.WindowNS
-	for i, a := range r.Algorithms {
-		length := cmp.Or(a.WindowNS, r.WindowNS)
-		if i == 0 || shortest == 0 || length != 0 && length < shortest {
-			shortest = length
-		}
+// running are the windows of a run that starts.
+func (r Run) running(started time.Time) running.Windows {
+	w := running.Windows{Started: started}
+	for _, a := range r.Algorithms {
+		w.Add(a.Name, cmp.Or(a.WindowNS, r.WindowNS))
 	}
-	return shortest
+	return w
 }
 
 // Attached is one program on one interface.

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/userspace/report/plot"
+	"github.com/xdpmon/xdpmon/userspace/report/running"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -40,7 +39,7 @@ type Screen struct {
 	mu       sync.Mutex
 	run      Run
 	started  time.Time
-	windows  map[string]time.Time // when the running window of an algorithm began, by name
+	windows  running.Windows
 	order    []string
 	latest   map[string]Line
 	past     map[string]*history
@@ -67,7 +66,7 @@ func (s *Screen) Start(r Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run, s.started, s.open = r, s.opt.Now(), true
-	s.windows = map[string]time.Time{}
+	s.windows = r.running(s.started)
 	s.send([]byte(enterScreen))
 	s.draw()
 	s.done.Add(1)
@@ -101,9 +100,10 @@ func (s *Screen) Line(l Line) error {
 		s.past[key], s.recent[key] = &history{}, recent{}
 	}
 	s.latest[key] = l
-	s.windows[l.Algorithm] = s.opt.Now()
+	now := s.opt.Now()
+	s.windows.Ended(l.Algorithm, now)
 	s.past[key].add(&l.Report)
-	s.recent[key].add(&l.Report, s.windows[l.Algorithm])
+	s.recent[key].add(&l.Report, now)
 	s.draw()
 	return s.err
 }
@@ -257,32 +257,10 @@ func (s *Screen) noticeLines(style Style) []string {
 	return lines
 }
 
-// began is when the running windows of a length began.
-func (s *Screen) began(length int64) time.Time {
-	began := s.started
-	for _, a := range s.run.Algorithms {
-		if at := s.windows[a.Name]; cmp.Or(a.WindowNS, s.run.WindowNS) == length && at.After(began) {
-			began = at
-		}
-	}
-	return began
-}
-
-// status is the line with the duration of the run, of its shortest window, and of those of algorithms with longer ones.
+// status is the line with the duration of the run and of its windows.
 func (s *Screen) status(style Style) string {
-	now, shortest := s.opt.Now(), s.run.Shortest()
-	text := "running for " + typeset.Clock(now.Sub(s.started))
-	part := func(length int64) string {
-		return fmt.Sprintf(" %s of %s", typeset.Clock(min(time.Duration(length), now.Sub(s.began(length)))), typeset.Clock(time.Duration(length)))
-	}
-	if shortest > 0 {
-		text += "  window " + plot.Bar(style.Unicode, float64(now.Sub(s.began(shortest)))/float64(shortest), style.width()/4) + part(shortest)
-	}
-	for _, a := range s.run.Algorithms {
-		if length := cmp.Or(a.WindowNS, s.run.WindowNS); length > shortest {
-			text += ", " + a.Name + part(length)
-		}
-	}
+	now := s.opt.Now()
+	text := "running for " + typeset.Clock(now.Sub(s.started)) + s.windows.Text(now, style.Unicode, style.width()/4)
 	if s.opt.Footer != "" {
 		text += "  " + s.opt.Footer
 	}

@@ -190,10 +190,13 @@ func (r *runner) soFar(g *group, now int64, counts loader.Counts) closed {
 	return closed{w, r.inst.Control().BankOf(g.number), g.counts.Plus(counts)}
 }
 
-// Describe are the algorithms of a run's description.
-func Describe(algorithms []Selected) (all []report.RunAlgorithm) {
+// Describe sets the algorithms of a run's description, and the length of its windows: of algorithms that set none, or the shortest.
+func Describe(run *report.Run, algorithms []Selected, window time.Duration) {
+	run.WindowNS = shortestOf(algorithms, window)
 	for _, s := range algorithms {
-		all = append(all, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map(), WindowNS: s.Window})
+		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map(), WindowNS: s.Window})
+		if s.Window == 0 {
+			run.WindowNS = int64(window)
+		}
 	}
-	return all
 }
