@@ -150,6 +150,38 @@ func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error), since func(
 	return counts, nil
 }
 
+// Plus returns the counts of both of two windows.
+func (c Counts) Plus(d Counts) Counts {
+	c.Seen += d.Seen
+	c.Parsed += d.Parsed
+	c.Bytes += d.Bytes
+	c.Aggregates += d.Aggregates
+	c.Segments += d.Segments
+	c.Pulled += d.Pulled
+	switch {
+	case c.Verdicts == nil:
+		c.Verdicts = d.Verdicts
+	case d.Verdicts != nil:
+		sum := c.Verdicts.plus(*d.Verdicts, 1)
+		c.Verdicts = &sum
+	}
+	switch {
+	case c.Queue == nil:
+		c.Queue = d.Queue
+	case d.Queue != nil:
+		sum := c.Queue.plus(*d.Queue, 1)
+		c.Queue = &sum
+	}
+	reasons := make(map[string]uint64, len(d.Reasons))
+	for _, of := range []map[string]uint64{c.Reasons, d.Reasons} {
+		for name, n := range of {
+			reasons[name] += n
+		}
+	}
+	c.Reasons = reasons
+	return c
+}
+
 // Minus returns the counts since an earlier reading.
 func (c Counts) Minus(before Counts) Counts {
 	c.Seen -= before.Seen

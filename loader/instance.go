@@ -80,6 +80,7 @@ type Instance struct {
 	control  *xmaps.Control
 	chain    Object
 	verdict  *Object // once a chain enforces
+	windows  map[windowKey]Object
 	loaded   []*member
 	enforced *Verdicts // of this window, by a verdict program that was removed
 	sent     *transmission

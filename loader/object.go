@@ -20,6 +20,8 @@ type Object struct {
 	RecircShare float64
 	// Enforces: it decides on packets. It runs after the algorithms that only measure, and a verdict program applies its decisions.
 	Enforces bool
+	// Group of algorithms whose windows end together, from 0 for the shortest windows to maps.Groups - 1 (bpf/include/window.h).
+	Group int
 	// Steering is how it changes mark, class or departure time of packets.
 	Steering Steering
 }

@@ -101,6 +101,7 @@ func (i *Instance) keyOf(objects []Object) (key [sha256.Size]byte, err error) {
 			return key, err
 		}
 		h.Write(id[:])
+		fmt.Fprintf(h, "group %d", o.Group)
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }

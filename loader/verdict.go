@@ -14,7 +14,7 @@ import (
 const verdictName = "verdict"
 
 // arranged puts a chain in order: first the algorithms that only measure, then those that act, and last the program that
-// applies their decisions. A chain that only measures has no such program and no cost of it.
+// applies their decisions, with those that select banks in between. A chain that only measures has no such program and no cost of it.
 func (i *Instance) arranged(objects []Object) ([]Object, error) {
 	if err := oneSteers(objects); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (i *Instance) arranged(objects []Object) ([]Object, error) {
 	list := slices.Clone(objects)
 	slices.SortStableFunc(list, func(a, b Object) int { return order(a) - order(b) })
 	if len(list) == 0 || !list[len(list)-1].Enforces {
-		return list, nil
+		return i.windowed(list)
 	}
 	if i.verdict == nil {
 		spec, err := verdict.LoadVerdict()
@@ -31,7 +31,7 @@ func (i *Instance) arranged(objects []Object) ([]Object, error) {
 		}
 		i.verdict = &Object{Name: verdictName, Spec: Outline(spec), Read: verdict.LoadVerdict}
 	}
-	return append(list, *i.verdict), nil
+	return i.windowed(append(list, *i.verdict))
 }
 
 // ErrSteering is wrapped where two algorithms of a chain change how packets leave.

@@ -45,7 +45,8 @@ func newControl(c *Control) (_ *Control, err error) {
 		c.Close()
 		return nil, fmt.Errorf("read control word: %w", err)
 	}
-	c.programs[c.word>>1&1] = int(c.word >> 8 & 0xff) // the programs of an adopted chain
+	c.programs[c.word>>1&1] = int(c.word >> 8 & 0xff)   // the programs of an adopted chain
+	c.word = c.word&^bankBits(0) | c.word&1*bankBits(0) // an earlier version's word has the first bit only
 	return c, nil
 }
 
@@ -60,20 +61,51 @@ func (c *Control) Close() error {
 	return errors.Join(err, c.barrier.Close())
 }
 
-// Bank that packets write to now.
-func (c *Control) Bank() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return int(c.word & 1)
+// Groups is the largest number of groups of algorithms with windows of one length (bpf/include/window.h). Group 0 has the shortest.
+const Groups = 16
+
+// bankBits are the bits of the word with the bank of a group. Group 0 has two: a packet begins with the first, and returns to the second
+// after algorithms of another group.
+func bankBits(group int) uint64 {
+	bits := uint64(1) << (48 + group)
+	if group == 0 {
+		bits |= 1
+	}
+	return bits
 }
 
-// Flip makes new packets use the other bank and returns the closed one once no packet uses it any more.
-func (c *Control) Flip() (closed int, err error) {
+// Bank that packets write to now: that of group 0.
+func (c *Control) Bank() int { return c.BankOf(0) }
+
+// BankOf is the bank that packets of a group write to now.
+func (c *Control) BankOf(group int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	closed = int(c.word & 1)
-	if err := c.publish(c.word ^ 1); err != nil {
-		return 0, fmt.Errorf("flip bank: %w", err)
+	return c.bank(group)
+}
+
+func (c *Control) bank(group int) int { return int(c.word >> (48 + group) & 1) }
+
+// Flip makes new packets use the other bank of group 0 and returns the closed one once no packet uses it any more.
+func (c *Control) Flip() (closed int, err error) {
+	banks, err := c.FlipGroups(0)
+	if err != nil {
+		return 0, err
+	}
+	return banks[0], nil
+}
+
+// FlipGroups is Flip for several groups at once: a packet sees either all of their old banks or all of their new ones.
+func (c *Control) FlipGroups(groups ...int) (closed []int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	word := c.word
+	for _, g := range groups {
+		closed = append(closed, c.bank(g))
+		word ^= bankBits(g)
+	}
+	if err := c.publish(word); err != nil {
+		return nil, fmt.Errorf("flip bank: %w", err)
 	}
 	return closed, nil
 }
@@ -103,7 +135,7 @@ func (c *Control) SetChain(slots []Slot, needs Need) error {
 }
 
 func (c *Control) wordOf(half int, slots []Slot, needs Need) uint64 {
-	return c.word&1 | uint64(half)<<1 | uint64(len(slots))<<8 | uint64(needs)<<32
+	return c.word&(1|0xffff<<48) | uint64(half)<<1 | uint64(len(slots))<<8 | uint64(needs)<<32
 }
 
 func (c *Control) fill(half int, slots []Slot) error {

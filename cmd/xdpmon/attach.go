@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/naming"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -33,6 +34,7 @@ A terminal gets the screen of xdpmon top (q ends the run, ? lists keys); --outpu
 
 const attachExample = `  sudo xdpmon attach eth0 --algo fridge
   sudo xdpmon attach eth0 --algo fridge --set fridge.match=dns --window 60s
+  sudo xdpmon attach eth0 --algo fridge,lean,reorder --window 10s,lean=1m,reorder=5m
   sudo xdpmon attach eth0 eth1 --algo fridge,rtt-array --output json | jq .report.delay_ns.p95
   sudo xdpmon attach eth0 --algo fridge --listen :9400 --duration 1h
   sudo xdpmon attach eth0 --algo fridge --pin edge      (survives xdpmon; detach removes it)`
@@ -78,6 +80,9 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	}
 	if err := errors.Join(o.check(ifaces), o.snapshots.check()); err != nil {
 		return err
+	}
+	if o.pin != "" && session.Several(selected, o.selection.windows.All) {
+		return cli.UsageError("--pin with windows of several lengths: the algorithms of a pin have windows of one length")
 	}
 	run := o.selection.describe(env, "attach", selected)
 	direction := o.directionOf(ifaces)
@@ -142,8 +147,8 @@ func (o *attachOptions) check(ifaces []string) error {
 			return cli.UsageError("interface %s is given twice", name)
 		}
 	}
-	if o.selection.window == 0 {
-		return cli.UsageError("--window 0: a window without an end is for captures; allowed are %v to %v", minWindow, maxWindow)
+	if o.selection.windows.All == 0 {
+		return cli.UsageError("--window 0: a window without an end is for captures; allowed are %v to %v", windows.Min, windows.Max)
 	}
 	if o.duration < 0 {
 		return cli.UsageError("--duration %v: give a positive time like 90s or 1h", o.duration)

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/check"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/naming"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/finding"
@@ -113,7 +114,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 
 // config of a session of a check.
 func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Config, error) {
-	s := &selection{algorithms: algorithms, set: set, seed: o.seed, window: o.window, decap: o.decap, interfaces: 1, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}}
+	s := &selection{algorithms: algorithms, set: set, seed: o.seed, windows: windows.Lengths{All: o.window}, decap: o.decap, interfaces: 1, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}}
 	selected, err := s.resolve(replay)
 	if err != nil {
 		return session.Config{}, err
@@ -125,8 +126,8 @@ func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Co
 
 // check refuses invalid options, and reports whether captures were named.
 func (o *checkOptions) check(args []string) (captures bool, err error) {
-	if o.window < time.Second || o.window > maxWindow {
-		return false, cli.UsageError("--window %v: allowed are 1s to %v", o.window, maxWindow)
+	if o.window < time.Second || o.window > windows.Max {
+		return false, cli.UsageError("--window %v: allowed are 1s to %v", o.window, windows.Max)
 	}
 	if o.took < 0 {
 		return false, cli.UsageError("--for %v: give a positive time like 60s or 10m", o.took)

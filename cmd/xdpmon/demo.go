@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/staged"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	"github.com/xdpmon/xdpmon/demo/scene"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -114,8 +115,8 @@ func (o *demoOptions) check() (float64, error) {
 	if o.median < time.Millisecond || o.median > 200*time.Millisecond {
 		return 0, cli.UsageError("--median %v: allowed are 1ms to 200ms", o.median)
 	}
-	if o.selection.window == 0 {
-		return 0, cli.UsageError("--window 0: allowed are %v to %v", minWindow, maxWindow)
+	if o.selection.windows.All == 0 {
+		return 0, cli.UsageError("--window 0: allowed are %v to %v", windows.Min, windows.Max)
 	}
 	if o.duration < 0 {
 		return 0, cli.UsageError("--duration %v: give a positive time like 30s, or 0 to end on Ctrl-C", o.duration)

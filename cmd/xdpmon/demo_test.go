@@ -8,6 +8,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/staged"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	"github.com/xdpmon/xdpmon/demo/incidents"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -116,7 +117,7 @@ func TestDemoOfIncidents(t *testing.T) {
 		}
 	}
 	for _, p := range staged.Passes() {
-		s := selection{algorithms: p.Algorithms, set: p.Set, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}, window: time.Second, interfaces: 1}
+		s := selection{algorithms: p.Algorithms, set: p.Set, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}, windows: windows.Lengths{All: time.Second}, interfaces: 1}
 		if _, err := s.resolve(false); err != nil {
 			t.Errorf("instance %s: %v", p.Name, err)
 		}

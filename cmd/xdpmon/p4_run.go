@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	_ "github.com/xdpmon/xdpmon/p4/all"
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
 	tna "github.com/xdpmon/xdpmon/p4/tna/run"
@@ -149,7 +150,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	defer e.Close()
 	d, _ := algo.Lookup(t.Algorithm)
-	s := &selection{window: o.window, seed: o.seed, hash: &cli.Enum[algo.Hash]{Value: algo.HashCRC}}
+	s := &selection{windows: windows.Lengths{All: o.window}, seed: o.seed, hash: &cli.Enum[algo.Hash]{Value: algo.HashCRC}}
 	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
 	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
 	m, err := newMeasurement(env, o.output, about, false)

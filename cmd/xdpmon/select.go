@@ -10,6 +10,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/completion"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/windows"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -23,14 +24,9 @@ type selection struct {
 	hash       *cli.Enum[algo.Hash]
 	decap      bool
 	seed       uint64
-	window     time.Duration
+	windows    windows.Lengths
 	interfaces int // of one instance; 0: not known
 }
-
-const (
-	minWindow = 100 * time.Millisecond
-	maxWindow = 24 * time.Hour
-)
 
 // addSelection adds the flags; window is the default length of a window.
 func addSelection(cmd *cobra.Command, window time.Duration) *selection {
@@ -45,7 +41,8 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	s := &selection{}
 	f := cmd.Flags()
 	addSet(cmd, &s.set)
-	f.DurationVar(&s.window, "window", window, "length of a window, 100ms to 24h"+orWhole(window))
+	s.windows.All = window
+	f.Var(&s.windows, "window", "length of a window, 100ms to 24h"+orWhole(window)+"; NAME=LENGTH is that of an algorithm, a multiple of the shortest: 10s,lean=1m")
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)
@@ -69,9 +66,6 @@ func orWhole(window time.Duration) string {
 
 // resolve checks everything that can be checked before anything is loaded.
 func (s *selection) resolve(replay bool) ([]session.Selected, error) {
-	if s.window != 0 && (s.window < minWindow || s.window > maxWindow) {
-		return nil, cli.UsageError("--window %v: allowed are %v to %v", s.window, minWindow, maxWindow)
-	}
 	s.useQueries()
 	if len(s.algorithms) == 0 {
 		return nil, cli.UsageError("--algo is missing: choose one or more of %s", orNone(algo.Names()))
@@ -91,7 +85,7 @@ func (s *selection) resolve(replay bool) ([]session.Selected, error) {
 		}
 		all = append(all, one)
 	}
-	return all, nil
+	return all, s.windows.Check(all)
 }
 
 func (s *selection) resolveOne(name string, set map[string]string, replay bool) (session.Selected, error) {
@@ -103,7 +97,8 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	if err != nil {
 		return session.Selected{}, err
 	}
-	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.Value, WindowNS: int64(s.window)})
+	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.Value, WindowNS: s.windows.Of(name)})
+	one.Window = int64(s.windows.Own[name])
 	if err == nil {
 		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // parameters that depend on this host
 	}
@@ -177,14 +172,12 @@ func parseSet(set, selected []string) (map[string]map[string]string, error) {
 
 // config is the part of a session that all runs share.
 func (s *selection) config(selected []session.Selected) session.Config {
-	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, Hash: s.hash.Value, Decap: s.decap}
+	return session.Config{Algorithms: selected, Window: s.windows.All, Seed: s.seed, Hash: s.hash.Value, Decap: s.decap}
 }
 
 // describe is the part of a run's description that all runs share.
 func (s *selection) describe(env *environment, command string, selected []session.Selected) report.Run {
-	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.String()}
-	for _, a := range selected {
-		r.Algorithms = append(r.Algorithms, report.RunAlgorithm{Name: a.Descriptor.Name, Params: a.Values.Map()})
-	}
+	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, Seed: s.seed, Hash: s.hash.String()}
+	session.Describe(&r, selected, s.windows.All)
 	return r
 }

@@ -40,42 +40,49 @@ func TestWrongUsage(t *testing.T) {
 		"attach eth0 eth0 --algo test-delay":     "interface eth0 is given twice",
 		"attach eth0 --algo test-delay --hook x": "choose one of auto, xdp, tc",
 		"attach eth0 --algo test-delay --hok tc": `unknown flag: --hok; did you mean --hook\?`,
-		"attach eth0 --algo test-delay --mode nativ":                  `did you mean native\?`,
-		"attach eth0 --algo test-delay --direction out":               "choose one of ingress, egress, both",
-		"attach eth0 --algo test-delay --window 0":                    "allowed are 100ms to 24h",
-		"attach eth0 --algo test-delay --window 10ms":                 "allowed are 100ms to 24h",
-		"attach eth0 --algo test-delay --duration -3s":                "--duration -3s",
-		"attach eth0 --algo test-delay --pin a/b":                     `--pin "a/b"`,
-		"attach eth0 --algo test-delay --seed x":                      `"x".*--seed`,
-		"attach eth0 --algo test-delay,test-delay":                    "names test-delay twice",
-		"attach eth0 --algo test-delay --listen host":                 `--listen on "host".*not a TCP port`,
-		"attach eth0 --algo test-delay --hash md5":                    "choose one of fast, crc",
-		"attach eth0 --algo test-delay --output xml":                  "choose one of auto, table, json",
-		"replay a.pcap --algo test-delay --set entries=5":             "write NAME.KEY=VALUE",
-		"replay a.pcap --algo test-delay --set test-flows.x=5":        "test-flows is not among the algorithms of this run",
-		"replay a.pcap --algo test-delay --set test-delay.entris=5":   `no such parameter.*did you mean entries\?`,
-		"replay a.pcap --algo test-delay --set test-delay.entries=5":  "entries=5: allowed are 16 to 65536",
-		"replay a.pcap --algo test-delay --set test-delay.entries=17": "entries=17: a power of two is needed",
-		"replay a.pcap --algo test-delay --set test-delay.match=udp":  "choose one of tcp, dns",
-		"replay a.pcap --algo test-delay --set test-delay.share=x":    "not a number or a fraction",
-		"replay --algo test-delay":                                    "the capture .* is missing",
-		"replay - - --algo test-delay":                                "standard input .* is given 2 times",
-		"demo test-delay --rate 1M/s":                                 "--rate 1M/s: at most 5000/s",
-		"demo test-delay --median 1s":                                 "--median 1s: allowed are 1ms to 200ms",
-		"demo test-delay --window 0":                                  "--window 0",
-		"demo test-delay --duration -1s":                              "--duration -1s",
-		"demo test-dely":                                              `did you mean test-delay\?`,
-		"plan test-delay --rate fast":                                 `--rate: "fast" is not a rate`,
-		"plan test-delay --memory 12parsecs":                          "not a size like 64KiB",
-		"plan test-delay --memory 100":                                "memory of 1 KiB or more",
-		"plan test-delay --max-delay 0s":                              "--max-delay 0s",
-		"plan test-delay --extra x":                                   "write KEY=VALUE",
-		"plan test-delay -f queries.yaml":                             "--query and --file are for beaucoup",
-		"plan test-flows":                                             "there is nothing to plan.*test-delay",
-		"p4 params test-flows":                                        "it has no P4 twin",
-		"p4 tables test-delay":                                        "the twin has only params",
-		"p4 bits test-delay":                                          "unknown command",
-		"attach eth0 eth1 --algo test-delay --each --pin edge":        "a pin of its own",
+		"attach eth0 --algo test-delay --mode nativ":                                 `did you mean native\?`,
+		"attach eth0 --algo test-delay --direction out":                              "choose one of ingress, egress, both",
+		"attach eth0 --algo test-delay --window 0":                                   "allowed are 100ms to 24h",
+		"attach eth0 --algo test-delay --window 10ms":                                "allowed are 100ms to 24h",
+		"attach eth0 --algo test-delay --window test-delay=1ms":                      "allowed are 100ms to 24h",
+		"attach eth0 --algo test-delay --window test-delay=0":                        "allowed are 100ms to 24h",
+		"attach eth0 --algo test-delay --window much":                                "NAME=LENGTH like",
+		"attach eth0 --algo test-delay --window test-dela=1m":                        `is not among the algorithms of this run \(test-delay\); did you mean test-delay\?`,
+		"attach eth0 --algo test-delay --window test-delay=1m,test-delay=2m":         "test-delay has two lengths",
+		"attach eth0 --algo test-delay,test-flows --window 7s,test-flows=1m":         "1m0s of test-flows is not a multiple of the shortest, 7s",
+		"attach eth0 --algo test-delay,test-flows --window test-flows=1m --pin edge": "--pin with windows of several lengths",
+		"attach eth0 --algo test-delay --duration -3s":                               "--duration -3s",
+		"attach eth0 --algo test-delay --pin a/b":                                    `--pin "a/b"`,
+		"attach eth0 --algo test-delay --seed x":                                     `"x".*--seed`,
+		"attach eth0 --algo test-delay,test-delay":                                   "names test-delay twice",
+		"attach eth0 --algo test-delay --listen host":                                `--listen on "host".*not a TCP port`,
+		"attach eth0 --algo test-delay --hash md5":                                   "choose one of fast, crc",
+		"attach eth0 --algo test-delay --output xml":                                 "choose one of auto, table, json",
+		"replay a.pcap --algo test-delay --set entries=5":                            "write NAME.KEY=VALUE",
+		"replay a.pcap --algo test-delay --set test-flows.x=5":                       "test-flows is not among the algorithms of this run",
+		"replay a.pcap --algo test-delay --set test-delay.entris=5":                  `no such parameter.*did you mean entries\?`,
+		"replay a.pcap --algo test-delay --set test-delay.entries=5":                 "entries=5: allowed are 16 to 65536",
+		"replay a.pcap --algo test-delay --set test-delay.entries=17":                "entries=17: a power of two is needed",
+		"replay a.pcap --algo test-delay --set test-delay.match=udp":                 "choose one of tcp, dns",
+		"replay a.pcap --algo test-delay --set test-delay.share=x":                   "not a number or a fraction",
+		"replay --algo test-delay":                                                   "the capture .* is missing",
+		"replay - - --algo test-delay":                                               "standard input .* is given 2 times",
+		"demo test-delay --rate 1M/s":                                                "--rate 1M/s: at most 5000/s",
+		"demo test-delay --median 1s":                                                "--median 1s: allowed are 1ms to 200ms",
+		"demo test-delay --window 0":                                                 "--window 0",
+		"demo test-delay --duration -1s":                                             "--duration -1s",
+		"demo test-dely":                                                             `did you mean test-delay\?`,
+		"plan test-delay --rate fast":                                                `--rate: "fast" is not a rate`,
+		"plan test-delay --memory 12parsecs":                                         "not a size like 64KiB",
+		"plan test-delay --memory 100":                                               "memory of 1 KiB or more",
+		"plan test-delay --max-delay 0s":                                             "--max-delay 0s",
+		"plan test-delay --extra x":                                                  "write KEY=VALUE",
+		"plan test-delay -f queries.yaml":                                            "--query and --file are for beaucoup",
+		"plan test-flows":                                                            "there is nothing to plan.*test-delay",
+		"p4 params test-flows":                                                       "it has no P4 twin",
+		"p4 tables test-delay":                                                       "the twin has only params",
+		"p4 bits test-delay":                                                         "unknown command",
+		"attach eth0 eth1 --algo test-delay --each --pin edge":                       "a pin of its own",
 		"p4":                 "what: params",
 		"algos test-dela":    `did you mean test-delay\?`,
 		"pisa nothing":       `unknown algorithm "nothing"`,
@@ -143,6 +150,23 @@ func TestAttachPassesFlagsOn(t *testing.T) {
 	}
 	if len(got.Algorithms) != 2 || got.Algorithms[0].Values.Text("match") != "dns" || got.Algorithms[0].Values.Int("entries") != 4096 {
 		t.Errorf("algorithms %+v", got.Algorithms)
+	}
+}
+
+// --window has the length of all algorithms, and those of some; of the others it has the default.
+func TestAttachWindows(t *testing.T) {
+	for line, want := range map[string]string{"": "10s 0s 0s", "--window 2s": "2s 0s 0s", "--window test-flows=1m": "10s 0s 1m0s", "--window 5s,test-flows=1m,test-delay=20s": "5s 20s 1m0s",
+		"--window 1m --window test-delay=10s": "1m0s 10s 0s"} {
+		w := newWorld()
+		got := ""
+		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error {
+			got = fmt.Sprint(cfg.Window, time.Duration(cfg.Algorithms[0].Window), time.Duration(cfg.Algorithms[1].Window))
+			return nil
+		}
+		w.run(append([]string{"attach", "eth0", "--algo", "test-delay,test-flows"}, strings.Fields(line)...)...)
+		if got != want {
+			t.Errorf("attach %s: %q, want %q: %s", line, got, want, w.err.String())
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -76,7 +77,25 @@ func chained() (list []Subject, err error) {
 		s.What = fmt.Sprintf("%d slots with an empty algorithm", n)
 		list = append(list, s)
 	}
-	return list, nil
+	return append(list, byTurns()), nil
+}
+
+// byTurns is four slots whose windows have two lengths by turns, so that three programs select banks (bpf/window): to be compared with slots_4.
+func byTurns() Subject {
+	var empty []Subject
+	for n := range 4 {
+		s := yardstick("nothing", GroupChains, "")
+		prepare := s.prepare
+		s.prepare = func() (loader.Object, algo.Instance, error) {
+			o, i, err := prepare()
+			o.Group = n % 2
+			return o, i, err
+		}
+		empty = append(empty, s)
+	}
+	s := together("slots_4_windows", empty)
+	s.What = "4 slots with an empty algorithm, whose windows have two lengths by turns"
+	return s
 }
 
 // together is a chain of subjects in this order.

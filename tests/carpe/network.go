@@ -58,7 +58,7 @@ func New(hosts int, set map[string]string, window time.Duration, seed uint64) (*
 }
 
 func (n *Network) host(number int, s session.Selected, seed uint64) (*host, error) {
-	cfg := session.Config{Algorithms: []session.Selected{s}, Seed: seed, Window: time.Duration(n.window), Epoch: func() uint64 { return n.epoch }}
+	cfg := session.Config{Algorithms: []session.Selected{s}, Seed: seed, Window: time.Duration(n.window), Epoch: func(int64) uint64 { return n.epoch }}
 	objects, instances, err := session.Objects(cfg, true)
 	if err != nil {
 		return nil, err

@@ -82,14 +82,16 @@ func selected(t *testing.T, n int, names ...string) []session.Selected {
 	for _, name := range names {
 		d := descriptors[name]
 		value := "0"
+		window := int64(0)
 		if name != "stays" {
-			value = fmt.Sprint(n) // other values: another instance
+			value = fmt.Sprint(n)             // other values: another instance
+			window = int64(n%3) * 200_000_000 // and windows of one, two or four times the length
 		}
 		v, err := algo.NewValues(d.Name, d.Params, map[string]string{"n": value})
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, session.Selected{Descriptor: d, Values: v})
+		list = append(list, session.Selected{Descriptor: d, Values: v, Window: window})
 	}
 	return list
 }
@@ -131,7 +133,7 @@ func openOn(t *testing.T, host *netns.Host, iface string, direction attach.Direc
 	return s
 }
 
-// Algorithms are added, changed and removed under traffic: those that stay count every packet, and of two of which one is always
+// Algorithms are added, changed and removed under traffic, with windows of several lengths: those that stay count every packet, and of two of which one is always
 // there the two together do.
 func TestApplyUnderTraffic(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})

@@ -67,15 +67,7 @@ func (l *ledger) flip(t *testing.T) {
 	l.chain.Seen += counts.Seen
 	l.chain.Parsed += counts.Parsed
 	l.chain.Bytes += counts.Bytes
-	set, err := l.inst.Set("witness")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen, err := witness.Read(set, bank)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.seen.Add(seen)
+	l.seen.Add(witnessed(t, l.inst, "witness", bank))
 	l.bookFridge(t, bank)
 }
 
@@ -141,6 +133,81 @@ func TestFlipsUnderLoad(t *testing.T) {
 		t.Errorf("chain counted %d bytes, algorithm %d, %d were sent", l.chain.Bytes, l.seen.Bytes, sent.Bytes)
 	}
 	l.checkFridge(t, sent)
+}
+
+// Algorithms of three groups count every packet once, whichever groups' windows end together, and what is after them in the chain counts in the bank of
+// its own group.
+func TestGroupsUnderLoad(t *testing.T) {
+	testutil.NeedRoot(t)
+	fridges, _ := fridgeObject(t, map[string]string{"fridges": "4096@1"})
+	one, two := witnessObject(t, "witness", witness.Options{}), witnessObject(t, "longest", witness.Options{})
+	one.Group, two.Group = 1, 15
+	inst := load(t, loader.Options{Seed: 1}, one, two, fridges)
+	l := &ledger{inst: inst}
+	seen := map[string]*witness.Count{"witness": {}, "longest": {}}
+	end := func(groups ...int) {
+		banks, err := inst.Control().FlipGroups(groups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, g := range groups {
+			switch g {
+			case 0:
+				counts, err := inst.Counts(banks[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.chain = l.chain.Plus(counts)
+				l.bookFridge(t, banks[i])
+			case 1:
+				seen["witness"].Add(witnessed(t, inst, "witness", banks[i]))
+			case 15:
+				seen["longest"].Add(witnessed(t, inst, "longest", banks[i]))
+			}
+		}
+	}
+	f := startFlood(t, inst, mutator.Options{Traffic: mutator.Handshakes, Flows: 1000, Apart: true}, mutator.Fast)
+	n := 0
+	flips := underLoad(t, 2*time.Second, func() {
+		switch n++; {
+		case n%6 == 0:
+			end(0, 1, 15)
+		case n%3 == 0:
+			end(0, 1)
+		default:
+			end(0)
+		}
+	})
+	sent := total(t, f)
+	for range 2 {
+		end(0, 1, 15)
+	}
+	t.Logf("%d packets, %d flips", sent.Packets(), flips)
+	if flips < 12 {
+		t.Errorf("only %d flips: that proves nothing", flips)
+	}
+	if l.chain.Seen != sent.Packets() || l.chain.Bytes != sent.Bytes {
+		t.Errorf("the chain saw %d packets of %d bytes, %d of %d were sent", l.chain.Seen, l.chain.Bytes, sent.Packets(), sent.Bytes)
+	}
+	for name, c := range seen {
+		if c.Packets != sent.Packets() || c.Tally != sent.Packets() || c.Shared != sent.Packets() {
+			t.Errorf("%s: %+v, %d were sent", name, *c, sent.Packets())
+		}
+	}
+	l.checkFridge(t, sent)
+}
+
+func witnessed(t *testing.T, inst *loader.Instance, name string, bank int) witness.Count {
+	t.Helper()
+	set, err := inst.Set(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := witness.Read(set, bank)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // A closed bank does not change: packets that started before the flip have ended when it returns, however long they took.

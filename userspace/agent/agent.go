@@ -25,6 +25,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 // Options of an agent.
@@ -492,10 +493,8 @@ func (a *Agent) publish(l report.Line) {
 // describe sends the description of an instance's run to the outputs.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: string(r.Hook), Mode: string(r.Mode), Direction: string(r.Direction), Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
-	for _, s := range r.Algorithms {
-		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
-	}
+		Interfaces: r.Interfaces, Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
+	session.Describe(&run, r.Algorithms, r.Window)
 	a.metrics.Start(report.Run{Version: run.Version, Command: run.Command, Kernel: run.Kernel, Clock: run.Clock})
 	a.out.Describe(a.ctx, run)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -235,7 +236,7 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 	if r.Window < 100*time.Millisecond || r.Window > 24*time.Hour || r.Seed == 0 || len(m.Algorithms) == 0 {
 		return r, fmt.Errorf("a window of %v with %d algorithms", r.Window, len(m.Algorithms))
 	}
-	setup, env := algo.Setup{Hash: r.Hash, WindowNS: m.WindowNS}, algo.Env{Seed: r.Seed, Epoch: func() uint64 { return 0 }}
+	setup, env := algo.Setup{Hash: r.Hash}, algo.Env{Seed: r.Seed, Epoch: func() uint64 { return 0 }}
 	for _, c := range m.Algorithms {
 		d, err := algo.Lookup(c.Name)
 		if err != nil {
@@ -243,6 +244,9 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 		}
 		if d.Enforces {
 			return r, fmt.Errorf("%s acts on packets: only this host's own configuration may set that", d.Name)
+		}
+		if setup.WindowNS = cmp.Or(c.WindowNS, m.WindowNS); c.WindowNS < 0 || setup.WindowNS > int64(24*time.Hour) {
+			return r, fmt.Errorf("a window of %v for %s", time.Duration(setup.WindowNS), c.Name)
 		}
 		s, err := d.Select(c.Params, setup)
 		if err != nil {
@@ -253,12 +257,13 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 				return r, err
 			}
 		}
+		s.Window = c.WindowNS
 		if _, err := s.New(env); err != nil {
 			return r, err
 		}
 		r.Algorithms = append(r.Algorithms, s)
 	}
-	return r, nil
+	return r, session.CheckWindows(r.Algorithms, r.Window)
 }
 
 // boundary is the next window end that all hosts share: a whole number of windows since 1970, by the coordinator's clock if its offset

@@ -290,7 +290,7 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	if d.rule.Shared {
 		cfg.Boundary = w.agent.boundary
 		cfg.Publish = func(s session.Message) { w.agent.sendMessage(w.name, s) }
-		cfg.Epoch = func() uint64 { return w.agent.epoch(int64(w.ruleNow().Window)) }
+		cfg.Epoch = w.agent.epoch
 	}
 	began := time.Now()
 	w.session, err = w.load(ctx, cfg)
@@ -427,11 +427,12 @@ func (w *worker) keepSnapshots(d desired) {
 func measured(r config.Instance) any {
 	type one struct {
 		name   string
+		window int64
 		values map[string]any
 	}
 	var list []one
 	for _, a := range r.Algorithms {
-		list = append(list, one{a.Descriptor.Name, a.Values.Map()})
+		list = append(list, one{a.Descriptor.Name, a.Window, a.Values.Map()})
 	}
 	return struct {
 		window time.Duration

@@ -108,6 +108,7 @@ type Selected struct {
 	Values     Values
 	Setup      Setup
 	Config     Config // nil if only the values are known
+	Window     int64  // length of its windows, ns; 0: that of the run's
 }
 
 // Select parses an algorithm's parameters: set is checked, completed with the defaults and converted to its configuration.
@@ -126,7 +127,7 @@ func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
 		return Selected{}, fmt.Errorf("configure %s: it has no configuration", d.Name)
 	}
 	c, err := d.Config.make(v, setup)
-	return Selected{d, v, setup, c}, err
+	return Selected{Descriptor: d, Values: v, Setup: setup, Config: c}, err
 }
 
 // For is the selection in another setup; in the one that it was configured for, it is the same.
@@ -135,7 +136,9 @@ func (s Selected) For(setup Setup) (Selected, error) {
 	if s.Config != nil && s.Setup == setup {
 		return s, nil
 	}
-	return s.Descriptor.Configure(s.Values, setup)
+	next, err := s.Descriptor.Configure(s.Values, setup)
+	next.Window = s.Window
+	return next, err
 }
 
 // New makes an instance.

@@ -144,7 +144,7 @@ func (a *API) instances(context.Context, query) (any, error) {
 		if n := len(out.Instances); n == 0 || out.Instances[n-1].Key != l.Key() {
 			i := Instance{Key: l.Key(), Instance: l.Instance, Interfaces: append([]string{}, l.Interfaces...), Vantage: l.Vantage, Guest: l.Guest.String()}
 			if run != nil {
-				i.WindowNS = run.WindowNS
+				i.WindowNS = shortest(run)
 				out.Version, out.Command = run.Version, run.Command
 			}
 			out.Instances = append(out.Instances, i)
@@ -430,4 +430,15 @@ func (a *API) parameters(_ context.Context, q query) (any, error) {
 		return nil, wrong("algorithm", "no such algorithm %.100q: choose one of %s", q.text("algorithm"), strings.Join(algo.Names(), ", "))
 	}
 	return out, nil
+}
+
+// shortest is the length of a run's shortest windows, ns; 0: one window.
+func shortest(r *report.Run) int64 {
+	length := r.WindowNS
+	for _, a := range r.Algorithms {
+		if a.WindowNS != 0 && (length == 0 || a.WindowNS < length) {
+			length = a.WindowNS
+		}
+	}
+	return length
 }

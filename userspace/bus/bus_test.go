@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 
 // A plan is read back from its file, with what it is asked for by name; a damaged one is none.
 func TestPlans(t *testing.T) {
-	whole := &Plan{Revision: 7, Measurements: []Measurement{{Name: "a", WindowNS: 1e9}, {Name: "b", WindowNS: 2e9, Seed: 5, CRC: true, Decap: true, Algorithms: []Chosen{{"fridge", map[string]string{"fridges": "256@1"}}}}}}
+	whole := &Plan{Revision: 7, Measurements: []Measurement{{Name: "a", WindowNS: 1e9}, {Name: "b", WindowNS: 2e9, Seed: 5, CRC: true, Decap: true, Algorithms: []Chosen{{Name: "fridge", Params: map[string]string{"fridges": "256@1"}, WindowNS: 6e9}}}}}
 	b, err := EncodePlan(whole)
 	if err != nil {
 		t.Fatal(err)

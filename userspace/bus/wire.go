@@ -168,6 +168,8 @@ type Measurement struct {
 type Chosen struct {
 	Name   string            `cbor:"name"`
 	Params map[string]string `cbor:"params"`
+	// WindowNS is the length of its windows; 0: that of the measurement.
+	WindowNS int64 `cbor:"window_ns,omitempty"`
 }
 
 // Find returns the measurement of a name.

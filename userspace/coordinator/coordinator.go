@@ -34,6 +34,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/parquet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
 )
 
@@ -266,13 +267,11 @@ func (c *Coordinator) describe(cfg *config.Config) {
 	c.out.Metrics().Start(run)
 	for _, m := range cfg.Measurements {
 		one := run
-		one.Instance, one.WindowNS = m.Name, int64(m.Window)
+		one.Instance = m.Name
 		if m.CRC {
 			one.Hash = "crc"
 		}
-		for _, s := range m.Algorithms {
-			one.Algorithms = append(one.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
-		}
+		session.Describe(&one, m.Algorithms, m.Window)
 		c.out.Describe(c.ctx, one)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/gathered"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
 )
@@ -51,6 +52,7 @@ type planned struct {
 	config.Measurement
 	mark   uint64
 	params map[string]map[string]string // by algorithm
+	length map[string]int64             // of windows, ns, by algorithm
 }
 
 // flow is the running state of a stream.
@@ -84,20 +86,23 @@ func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 	plan, all := &bus.Plan{}, map[string]*planned{}
 	parts := map[stream]*part{}
 	for _, m := range cfg.Measurements {
-		p := &planned{Measurement: m, params: map[string]map[string]string{}}
+		p := &planned{Measurement: m, params: map[string]map[string]string{}, length: map[string]int64{}}
 		p.Seed = cmp.Or(m.Seed, seeds[m.Name])
 		p.mark = snapshot.HashMark(p.Seed)
 		out := bus.Measurement{Name: m.Name, WindowNS: int64(m.Window), Seed: p.Seed, CRC: m.CRC, Decap: m.Decap}
-		env := algo.Env{Setup: algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, Seed: p.Seed, Epoch: func() uint64 { return 0 },
+		env := algo.Env{Setup: algo.Setup{Hash: algo.HashOf(m.CRC)}, Seed: p.Seed, Epoch: func() uint64 { return 0 },
 			Notice: func(format string, args ...any) { e.log.Warn(fmt.Sprintf(format, args...), "measurement", m.Name) }}
 		for _, s := range m.Algorithms {
+			env := env
+			env.WindowNS = session.LengthOf(s, m.Window)
 			s, err := s.For(env.Setup)
 			if err != nil {
 				return fmt.Errorf("measurement %s: %w", m.Name, err)
 			}
 			head := s.Head(p.Seed)
 			p.params[s.Descriptor.Name] = head.Params
-			out.Algorithms = append(out.Algorithms, bus.Chosen{Name: s.Descriptor.Name, Params: head.Params})
+			p.length[s.Descriptor.Name] = env.WindowNS
+			out.Algorithms = append(out.Algorithms, bus.Chosen{Name: s.Descriptor.Name, Params: head.Params, WindowNS: s.Window})
 			c, ok := s.Config.(algo.CoordinatorProvider)
 			if !ok {
 				continue
@@ -335,8 +340,8 @@ func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 		return fmt.Errorf("a snapshot of %.80q, of %d windows", s.Algorithm, s.Parts)
 	case s.Hashes != p.mark || s.CRC != p.CRC:
 		return errors.New("its hash seeds are not the plan's")
-	case s.WindowNS != int64(p.Window):
-		return fmt.Errorf("its windows have %d ns, the plan's %d", s.WindowNS, p.Window)
+	case s.WindowNS != p.length[algorithm]:
+		return fmt.Errorf("its windows have %d ns, the plan's %d", s.WindowNS, p.length[algorithm])
 	case !maps.Equal(s.Params, p.params[algorithm]):
 		return errors.New("its parameters are not the plan's")
 	}
@@ -345,7 +350,7 @@ func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 
 // window adds one window of a host, with times in ns since 1970 on the coordinator's clock.
 func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, s *snapshot.Snapshot, now time.Time) {
-	length, start, end := int64(p.Window), s.Window.Start, s.Window.End
+	length, start, end := p.length[i.Algorithm], s.Window.Start, s.Window.End
 	longest := 3 * length / 2
 	if s.Window.Stretched { // the agent was restarted or its machine was busy: what it counted meanwhile is in no other window
 		longest = max(longest, int64(forgotten))
@@ -443,7 +448,7 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 		}
 		f := e.streams[at]
 		for _, index := range slices.Sorted(maps.Keys(f.open)) {
-			if !e.due(p, f, index, now) {
+			if !e.due(p, p.length[at.algorithm], f, index, now) {
 				break
 			}
 			e.close(at, p, f, index, now)
@@ -473,8 +478,8 @@ func (e *engine) forget(a *agent) {
 }
 
 // due reports whether all expected hosts have sent the window, or its waiting time is over.
-func (e *engine) due(p *planned, f *flow, index int64, now time.Time) bool {
-	end := (index + 1) * int64(p.Window)
+func (e *engine) due(p *planned, length int64, f *flow, index int64, now time.Time) bool {
+	end := (index + 1) * length
 	if now.UnixNano() < end {
 		return false
 	}
@@ -487,7 +492,7 @@ func (e *engine) due(p *planned, f *flow, index int64, now time.Time) bool {
 		if a == nil || a.silent {
 			continue
 		}
-		if h := one.hosts[host]; last >= index-1 && (h == nil || h.until < end-int64(p.Window)/100) {
+		if h := one.hosts[host]; last >= index-1 && (h == nil || h.until < end-length/100) {
 			return false
 		}
 	}
@@ -524,7 +529,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	if err != nil {
 		return err
 	}
-	line := report.Line{Algorithm: at.algorithm, Identity: report.Identity{Instance: at.measurement, Vantage: at.set}, Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
+	line := report.Line{Algorithm: at.algorithm, Identity: report.Identity{Instance: at.measurement, Vantage: at.set}, Window: report.Window{Start: index * p.length[at.algorithm], End: (index + 1) * p.length[at.algorithm],
 		Number: f.number}, Packets: whole.Packets, Lost: result.Lost, Report: result.Body, Hosts: e.hosts(p, f, one, index)}
 	line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
 	if part := e.parts[stream{measurement: at.measurement, algorithm: at.algorithm}]; part != nil {

@@ -300,6 +300,39 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
+// An algorithm with windows of another length than the measurement's has answers of its own length; windows of the measurement's length are refused.
+func TestOwnLength(t *testing.T) {
+	b := newBench(t, ", windows: {sums: 2s}")
+	one, two := b.host("one"), b.host("two")
+	for _, h := range []*host{one, two} {
+		if c := h.hello().Plan.Measurements[0].Algorithms; c[0].WindowNS != 2*second || c[1].WindowNS != 0 {
+			t.Fatalf("the plan has windows of %d and %d ns", c[0].WindowNS, c[1].WindowNS)
+		}
+		for index := range int64(2) {
+			s := h.snapshot(2*index, 5+uint64(index))
+			s.WindowNS, s.Window.End = 2*second, s.Window.Start+2*second
+			h.send(h.batch(h.item(s)))
+		}
+		h.window(0, 1000)
+	}
+	b.at(1.9)
+	if b.tick(); len(b.lines) != 0 {
+		t.Errorf("%d answers before the end of the first window", len(b.lines))
+	}
+	b.at(7)
+	b.tick()
+	var got []string
+	for _, l := range b.lines {
+		got = append(got, fmt.Sprintf("%d to %d: %v", l.Window.Start/second-1000, l.Window.End/second-1000, l.Report.Values[0].Value))
+	}
+	if want := []string{"0 to 2: 10", "2 to 4: 12"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if k := b.agent("one"); k.Refused[foreign] != 1 || k.Skewed != 0 || k.Late != 0 {
+		t.Errorf("%+v", k)
+	}
+}
+
 // A window that is off by more than a hundredth is marked; one whose host's clock is off, and known to be, is not.
 func TestSkew(t *testing.T) {
 	for off, want := range map[int64]int{0: 0, 9e6: 0, -9e6: 0, 11e6: 1, -11e6: 1, 300e6: 1} {

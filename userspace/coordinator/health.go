@@ -133,7 +133,7 @@ func (e *engine) health(h *Health, g *gate, now time.Time) {
 			continue
 		}
 		s := StreamHealth{Measurement: at.name(), Algorithm: at.algorithm, Windows: f.number, Age: now.Sub(f.last).Seconds(), Hosts: len(f.members), Late: f.late,
-			fresh: now.Sub(f.last) < 3*p.Window+p.Wait+silentAfter}
+			fresh: now.Sub(f.last) < 3*time.Duration(p.length[at.algorithm])+p.Wait+silentAfter}
 		h.Streams = append(h.Streams, s)
 		if h.Leading && !s.fresh {
 			h.problem(degraded, "%s of %s: no window for %.0f s", s.Algorithm, s.Measurement, s.Age)

@@ -42,9 +42,10 @@ type Engine struct {
 
 // source is an algorithm of an instance, whose windows arrive here.
 type source struct {
-	end, length int64 // of its latest window, ns; the longest one's length, without stretched ones
-	stretched   bool  // length is that of a stretched window, since there is no other
-	missed      int   // consecutive rounds that waited for it without success
+	end, length int64             // of its latest window, ns; the longest one's length, without stretched ones
+	stretched   bool              // length is that of a stretched window, since there is no other
+	missed      int               // consecutive rounds that waited for it without success
+	readings    []finding.Reading // of its latest window, if its windows are longer than others
 }
 
 // New returns an engine without history.
@@ -117,7 +118,11 @@ func (e *Engine) add(w Window) []finding.Finding {
 	e.streams.Expect(len(e.known))
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
-	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
+	readings := e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)
+	e.round = append(e.round, readings...)
+	if s := e.known[w.Source]; e.longer(s) {
+		s.readings = slices.Clone(readings)
+	}
 	if e.done > 0 && e.complete() {
 		return e.close()
 	}
@@ -152,21 +157,44 @@ func (e *Engine) due(w Window) {
 // apart.
 const patience = 1.5
 
-// lacking are the sources whose next window ends with this round, so that it has to wait for them. Longer windows are not in every round.
+// longPatience is patience for a source with longer windows: one that ends later than this after the round is in the next one.
+const longPatience = .5
+
+// longer reports whether a source's windows are not in every round. What its latest window showed holds until its next one.
+func (e *Engine) longer(s *source) bool { return !s.stretched && s.length >= 2*e.shortest()*9/10 }
+
+// awaits reports whether the next window of a source ends with this round, so that the round has to wait for it.
+func (e *Engine) awaits(s *source) bool {
+	wait := patience
+	if e.longer(s) {
+		wait = longPatience
+	}
+	return float64(s.end+s.length-e.end) < wait*float64(e.shortest())
+}
+
+// lacking are the sources that the round has to wait for.
 func (e *Engine) lacking() (names []string) {
-	shortest := e.shortest()
 	for name, s := range e.known {
-		if !e.sources[name] && float64(s.end+s.length-e.end) < patience*float64(shortest) {
+		if !e.sources[name] && e.awaits(s) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
+// carry adds to the round the latest readings of sources whose windows are longer, and have not ended with it.
+func (e *Engine) carry() {
+	for _, name := range slices.Sorted(maps.Keys(e.known)) {
+		if s := e.known[name]; !e.sources[name] && e.longer(s) {
+			e.round = append(e.round, s.readings...)
+		}
+	}
+}
+
 // complete reports whether no source is lacking. Usually the one that was missing before still is, and the others, of which there may be 1,200, need not be
 // looked at with each window.
 func (e *Engine) complete() bool {
-	if s := e.known[e.awaited]; s != nil && !e.sources[e.awaited] && float64(s.end+s.length-e.end) < patience*float64(e.shortest()) {
+	if s := e.known[e.awaited]; s != nil && !e.sources[e.awaited] && e.awaits(s) {
 		return false
 	}
 	names := e.lacking()
@@ -208,7 +236,9 @@ const missedRounds = 2
 // close diagnoses a round. If a window is missing (an algorithm or the run has ended), nothing starts or ends, since readings that would explain others are
 // missing. Measures of which one window is evidence (an alert, a process that stood still) are evaluated again in the next complete round.
 func (e *Engine) close() (changed []finding.Finding) {
-	round, lacking := e.round, e.lacking()
+	lacking := e.lacking()
+	e.carry()
+	round := e.round
 	e.done++
 	clear(e.sources)
 	defer func() { // the next round has about as many

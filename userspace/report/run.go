@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
+	"github.com/xdpmon/xdpmon/userspace/report/running"
 )
 
 // Run describes a run: the first JSON line, and the head of a table.
@@ -38,8 +40,18 @@ func (r Run) InstanceOf(iface string) string {
 
 // RunAlgorithm is an algorithm of the run with the parameters that it was given or has by default.
 type RunAlgorithm struct {
-	Name   string
-	Params map[string]any
+	Name     string
+	Params   map[string]any
+	WindowNS int64 // length of its windows; 0: that of the run
+}
+
+// running are the windows of a run that starts.
+func (r Run) running(started time.Time) running.Windows {
+	w := running.Windows{Started: started}
+	for _, a := range r.Algorithms {
+		w.Add(a.Name, cmp.Or(a.WindowNS, r.WindowNS))
+	}
+	return w
 }
 
 // Attached is one program on one interface.
@@ -158,6 +170,9 @@ func (r Run) algorithms() []*ordered.Object {
 		o := ordered.New()
 		o.Set("name", a.Name)
 		o.Set("params", sortedObject(a.Params))
+		if a.WindowNS != 0 {
+			o.Set("window_ns", a.WindowNS)
+		}
 		all = append(all, o)
 	}
 	return all

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/userspace/report/plot"
+	"github.com/xdpmon/xdpmon/userspace/report/running"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -39,7 +39,7 @@ type Screen struct {
 	mu       sync.Mutex
 	run      Run
 	started  time.Time
-	window   time.Time // when the running window began
+	windows  running.Windows
 	order    []string
 	latest   map[string]Line
 	past     map[string]*history
@@ -66,7 +66,7 @@ func (s *Screen) Start(r Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run, s.started, s.open = r, s.opt.Now(), true
-	s.window = s.started
+	s.windows = r.running(s.started)
 	s.send([]byte(enterScreen))
 	s.draw()
 	s.done.Add(1)
@@ -100,9 +100,10 @@ func (s *Screen) Line(l Line) error {
 		s.past[key], s.recent[key] = &history{}, recent{}
 	}
 	s.latest[key] = l
-	s.window = s.opt.Now()
+	now := s.opt.Now()
+	s.windows.Ended(l.Algorithm, now)
 	s.past[key].add(&l.Report)
-	s.recent[key].add(&l.Report, s.window)
+	s.recent[key].add(&l.Report, now)
 	s.draw()
 	return s.err
 }
@@ -256,15 +257,10 @@ func (s *Screen) noticeLines(style Style) []string {
 	return lines
 }
 
-// status is the line with the duration of the run and of its window.
+// status is the line with the duration of the run and of its windows.
 func (s *Screen) status(style Style) string {
 	now := s.opt.Now()
-	text := "running for " + typeset.Clock(now.Sub(s.started))
-	if s.run.WindowNS > 0 {
-		window := time.Duration(s.run.WindowNS)
-		text += "  window " + plot.Bar(style.Unicode, float64(now.Sub(s.window))/float64(window), style.width()/4) +
-			fmt.Sprintf(" %s of %s", typeset.Clock(min(window, now.Sub(s.window))), typeset.Clock(window))
-	}
+	text := "running for " + typeset.Clock(now.Sub(s.started)) + s.windows.Text(now, style.Unicode, style.width()/4)
 	if s.opt.Footer != "" {
 		text += "  " + s.opt.Footer
 	}

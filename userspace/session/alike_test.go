@@ -23,8 +23,8 @@ func TestAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := Config{Seed: seed}
-		m, err := cfg.member(s, false)
+		r := &runner{cfg: Config{Seed: seed}, groups: []*group{{}}}
+		m, err := r.member(s, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,13 @@ import (
 type Target struct {
 	Algorithms []Selected
 	Interfaces []string
-	Window     time.Duration // 0: unchanged
+	Window     time.Duration // of algorithms that set none; 0: unchanged
 }
 
 // Apply changes the session to a target, while traffic flows. Algorithms and interfaces in both configurations are kept, with their registers; an
 // algorithm whose values differ is replaced; interfaces are attached and detached. A removed algorithm reports its last window, cut short; an added
-// one starts in the middle of a window. Another window length replaces all algorithms and ends the running window. Either all algorithms change or
+// one starts in the middle of a window. Another length of the shortest windows replaces all algorithms and ends the running windows; another
+// length of an algorithm's own replaces that one. Either all algorithms change or
 // none; if an interface cannot be attached, nothing changes.
 func (s *Session) Apply(ctx context.Context, t Target) error {
 	return s.call(func() error {
@@ -57,23 +59,29 @@ func without(list, other []string) []string {
 // exchange replaces the session's chain, if the target's differs.
 func (s *Session) exchange(t Target) error {
 	r := s.run
-	resized := t.Window != 0 && t.Window != r.cfg.Window
-	if resized {
-		before := r.cfg.Window
-		r.cfg.Window = t.Window
-		if err := s.exchangeFor(t.Algorithms, true); err != nil {
-			r.cfg.Window = before
-			return err
-		}
-		s.cfg.Window = t.Window
-		return nil
+	before, groups := r.cfg.Window, slices.Clone(r.groups)
+	r.cfg.Window = cmp.Or(t.Window, before)
+	err := CheckWindows(t.Algorithms, r.cfg.Window)
+	if err == nil {
+		resized := len(t.Algorithms) > 0 && shortestOf(t.Algorithms, r.cfg.Window) != r.base().length
+		err = s.exchangeFor(t.Algorithms, resized)
 	}
-	return s.exchangeFor(t.Algorithms, false)
+	if err != nil {
+		r.cfg.Window, r.groups = before, groups
+		return err
+	}
+	s.cfg.Window = r.cfg.Window
+	return nil
 }
 
 // exchangeFor is exchange; with all, every algorithm is replaced.
 func (s *Session) exchangeFor(selected []Selected, all bool) error {
-	r := s.run
+	r, was := s.run, s.run.base()
+	if all {
+		if err := r.regroup(selected); err != nil {
+			return err
+		}
+	}
 	next, objects, err := r.plan(selected, all)
 	if err != nil {
 		return err
@@ -93,11 +101,12 @@ func (s *Session) exchangeFor(selected []Selected, all bool) error {
 			return errors.Join(fmt.Errorf("start %s: %w", m.selected.Descriptor.Name, err), x.Close())
 		}
 	}
-	return s.commit(x, next, all)
+	return s.commit(x, next, all, was.window.Number)
 }
 
-// commit makes the exchange, and reports the windows that end with it; with all, a new window begins.
-func (s *Session) commit(x *loader.Exchange, next []*member, all bool) error {
+// commit makes the exchange, and reports the windows that end with it; with all, new windows begin, after
+// that of number.
+func (s *Session) commit(x *loader.Exchange, next []*member, all bool, number int) error {
 	r := s.run
 	if err := x.Commit(); err != nil {
 		return errors.Join(err, x.Close())
@@ -109,23 +118,24 @@ func (s *Session) commit(x *loader.Exchange, next []*member, all bool) error {
 	}
 	for _, m := range next {
 		if !slices.Contains(r.members, m) {
-			m.since, m.before = now, counts
+			m.since, m.before = now, m.group.counts.Plus(counts)
 			r.begin(m)
 		}
 	}
 	retired := slices.DeleteFunc(slices.Clone(r.members), func(m *member) bool { return slices.Contains(next, m) })
 	r.members = next
-	w := r.window
-	w.End, w.Last, w.Cut = now, true, true
-	lines, err := r.lines(retired, w, r.inst.Control().Bank(), counts)
+	lines, err := r.lines(retired, func(m *member) closed { return r.soFar(m.group, now, counts) })
 	if s.pin != nil {
 		s.pin.Describe(objectsOf(next))
 		err = errors.Join(err, s.manager.Commit())
 	}
 	if all {
-		r.window = report.Window{Start: now, Number: w.Number + 1}
+		for _, g := range r.groups {
+			g.window = report.Window{Start: now, Number: number + 1}
+		}
 		err = errors.Join(err, s.began())
 	}
+	r.prune()
 	for _, m := range retired {
 		r.end(m)
 	}
@@ -140,7 +150,7 @@ func (r *runner) plan(selected []Selected, all bool) (next []*member, objects []
 	for _, s := range selected {
 		m := r.same(s)
 		if m == nil || all {
-			if m, err = r.cfg.member(s, false); err != nil {
+			if m, err = r.member(s, false); err != nil {
 				return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
 			}
 		}
@@ -152,7 +162,7 @@ func (r *runner) plan(selected []Selected, all bool) (next []*member, objects []
 // same finds the member that runs an algorithm with equal values.
 func (r *runner) same(s Selected) *member {
 	for _, m := range r.members {
-		if m.selected.Descriptor == s.Descriptor && equal(m.selected.Values, s.Values) {
+		if m.selected.Descriptor == s.Descriptor && equal(m.selected.Values, s.Values) && m.group.length == LengthOf(s, r.cfg.Window) {
 			return m
 		}
 	}

@@ -55,6 +55,9 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, closePin(pin))
 	}
+	if pin != nil && len(run.groups) > 1 { // the counts of longer windows so far are in this process
+		return nil, errors.Join(fmt.Errorf("pin %s: %w: the algorithms of a pin have windows of one length", cfg.Pin, ErrWindows), closePin(pin), run.close())
+	}
 	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
 	s.run.aligned = cfg.Boundary != nil
 	s.manager = watch.NewManager(run.inst, watch.Options{
@@ -133,7 +136,7 @@ func (s *Session) attach(ctx context.Context) error {
 		}
 	}
 	s.attached = hostclock.Now()
-	s.run.window = report.Window{Start: s.counting()}
+	s.run.begins(s.counting())
 	if err := errors.Join(s.begin(), s.began()); err != nil {
 		return err
 	}
@@ -176,7 +179,7 @@ func (s *Session) began() error {
 	if s.pin == nil {
 		return nil
 	}
-	return s.pin.Began(s.run.window.Start)
+	return s.pin.Began(s.run.base().window.Start)
 }
 
 // begin marks the algorithms of a continued pin whose registers are new: they started in the middle of their first window.
@@ -190,7 +193,7 @@ func (s *Session) begin() error {
 	}
 	for _, m := range s.run.members {
 		if slices.Contains(s.pin.Fresh(), m.selected.Descriptor.Name) {
-			m.since, m.before = max(s.run.window.Start+1, s.attached), counts
+			m.since, m.before = max(s.run.base().window.Start+1, s.attached), counts
 		}
 	}
 	return nil
@@ -225,7 +228,7 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	end := hostclock.Now()
 	err = errors.Join(err, s.manager.Close())
 	s.run.detaching = hostclock.Now() - end
-	err = errors.Join(err, s.run.closeWindow(hostclock.Now, true), s.began(), closePin(s.pin), s.run.close())
+	err = errors.Join(err, s.run.closeWindows(hostclock.Now, true, s.run.groups), s.began(), closePin(s.pin), s.run.close())
 	s.err = err
 	close(s.done)
 }
@@ -234,17 +237,17 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 // window. A window of milliseconds has no useful values, and would replace the last full one on a screen.
 const stubShare = 20
 
-// boundary is the time when the window ends. Where hosts share window ends, a first window that would be too short is merged with
+// boundary is the time when a group's window ends. Where hosts share window ends, a first window that would be too short is merged with
 // the next.
-func (s *Session) boundary() int64 {
-	start := s.run.window.Start
-	if s.run.window.Number == 0 {
+func (s *Session) boundary(g *group) int64 {
+	start := g.window.Start
+	if g.window.Number == 0 {
 		start = s.attached
 	}
 	if s.cfg.Boundary == nil {
-		return s.together(start + int64(s.cfg.Window))
+		return s.together(start + g.length)
 	}
-	return s.cfg.Boundary(start+int64(s.cfg.Window)/stubShare, int64(s.cfg.Window))
+	return s.cfg.Boundary(start+g.length/stubShare, g.length)
 }
 
 // together moves the end of a window, by a fortieth of it at most, to a time at which windows of other sessions of an agent end, and controllers without
@@ -253,7 +256,7 @@ func (s *Session) together(end int64) int64 {
 	if !s.cfg.Watched {
 		return end
 	}
-	grid := min(int64(restEvery), int64(s.cfg.Window)/stubShare)
+	grid := min(int64(restEvery), s.run.base().length/stubShare)
 	if grid == 0 {
 		return end
 	}
@@ -262,9 +265,9 @@ func (s *Session) together(end int64) int64 {
 
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	for {
-		boundary := s.boundary()
+		boundary := s.boundary(s.run.base())
 		next := time.After(time.Duration(boundary - hostclock.Now())) // immediately, if reading the last window took longer than a window
-		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
+		if s.cfg.Duration > 0 && s.end-boundary < s.run.base().length/stubShare {
 			next = nil
 		}
 		select {
@@ -275,7 +278,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 		case call := <-s.calls:
 			call()
 		case <-next:
-			if err := errors.Join(s.run.closeWindow(hostclock.Now, false), s.began()); err != nil {
+			if err := errors.Join(s.run.closeWindows(hostclock.Now, false, s.run.ending(boundary, s.boundary)), s.began()); err != nil {
 				return err
 			}
 		}
@@ -329,7 +332,7 @@ type Interface struct {
 // Status returns the state of the session.
 func (s *Session) Status() (st Status, err error) {
 	err = s.call(func() error {
-		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.window.Number}
+		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.base().window.Number}
 		for _, m := range s.run.members {
 			st.Algorithms = append(st.Algorithms, m.selected.Descriptor.Name)
 		}

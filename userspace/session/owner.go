@@ -36,7 +36,7 @@ func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 // begin starts a member's goroutine and registers it for messages.
 func (r *runner) begin(m *member) {
 	if b, ok := m.instance.(algo.WindowOpener); ok {
-		b.Begin(r.inst.Control().Bank())
+		b.Begin(r.inst.Control().BankOf(m.group.number))
 	}
 	m.owner = newOwner(r.owning, m, r.failed, r.beats(m))
 	if m.messenger != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -75,6 +74,11 @@ func (c *closer) Closing() error {
 	return nil
 }
 
+// ended is a window of all members.
+func ended(w report.Window) func(*member) closed {
+	return func(*member) closed { return closed{window: w} }
+}
+
 // A window ends when its counts are read, by the clock that they are read at: not when its time is up.
 func TestWindowEndsWhenItsCountsAreRead(t *testing.T) {
 	var clock atomic.Int64
@@ -83,7 +87,7 @@ func TestWindowEndsWhenItsCountsAreRead(t *testing.T) {
 	stop, _ := r.own(t.Context())
 	defer stop()
 	for range 3 {
-		if end, err := r.closing(clock.Load); err != nil || end != c.read {
+		if end, err := r.closing(clock.Load, r.members); err != nil || end != c.read {
 			t.Fatalf("ends at %d, %v; counts are read at %d", end, err, c.read)
 		}
 	}
@@ -95,14 +99,14 @@ func TestOneOwner(t *testing.T) {
 	r := &runner{members: []*member{memberOf("a", a), memberOf("b", b)}}
 	stop, failed := r.own(t.Context())
 	for n := 0; n < 200 || a.ticks.Load() < 20 || b.ticks.Load() < 20; n++ {
-		lines, err := r.lines(r.members, report.Window{Number: n}, 0, loader.Counts{})
+		lines, err := r.lines(r.members, ended(report.Window{Number: n}))
 		if err != nil || len(lines) != 2 || lines[0].Algorithm != "a" || lines[1].Algorithm != "b" {
 			t.Fatalf("%+v, %v", lines, err)
 		}
 	}
 	stop()
 	ticks := a.ticks.Load()
-	if lines, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil || len(lines) != 2 || a.ticks.Load() != ticks {
+	if lines, err := r.lines(r.members, ended(report.Window{})); err != nil || len(lines) != 2 || a.ticks.Load() != ticks {
 		t.Errorf("after the end: %v, %d ticks more", err, a.ticks.Load()-ticks)
 	}
 	if a.touched || b.touched {
@@ -125,7 +129,7 @@ func TestAFailingControlLoop(t *testing.T) {
 		t.Errorf("reported %v", err)
 	}
 	cancel()
-	if lines, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil || len(lines) != 2 || broken.ticks.Load() != 1 {
+	if lines, err := r.lines(r.members, ended(report.Window{})); err != nil || len(lines) != 2 || broken.ticks.Load() != 1 {
 		t.Errorf("%d lines, %d ticks, %v", len(lines), broken.ticks.Load(), err)
 	}
 	stop()
@@ -175,7 +179,7 @@ func TestSpeech(t *testing.T) {
 	stop, _ := r.own(t.Context())
 	s := &Session{run: r}
 	for n := range 30 {
-		if _, err := r.lines(r.members, report.Window{End: int64(n)}, 0, loader.Counts{}); err != nil {
+		if _, err := r.lines(r.members, ended(report.Window{End: int64(n)})); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
@@ -191,7 +195,7 @@ func TestSpeech(t *testing.T) {
 		}
 	}
 	s.Renew()
-	if _, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil {
+	if _, err := r.lines(r.members, ended(report.Window{})); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -80,7 +80,7 @@ func (r *Repeated) Replay(ctx context.Context, seed uint64, name string, source 
 		}
 	}
 	r.feed.Restart(seed)
-	r.run.window = report.Window{}
+	r.run.begins(0)
 	one := &replayer{runner: r.run, feed: r.feed, source: source, started: time.Now(), decode: r.run.oracles(), pacer: newPacer(r.run.members)}
 	return one.run(ctx)
 }

@@ -102,7 +102,7 @@ func (r *replayer) run(ctx context.Context) error {
 		r.lost["link_"+kind] += n
 	}
 	r.report()
-	err = errors.Join(err, r.closeWindow(at(r.last+1), true))
+	err = errors.Join(err, r.closeWindows(at(r.last+1), true, r.groups))
 	if r.cut > r.seen/10 && r.cfg.Notice != nil {
 		r.cfg.Notice("%d of %d packets end within their headers: a longer snap length is needed (tcpdump -s 128)", r.cut, r.seen)
 	}
@@ -133,12 +133,12 @@ func (r *replayer) frames(ctx context.Context) error {
 
 func (r *replayer) frame(f *packet.Frame) error {
 	if r.packets == 0 {
-		r.window = report.Window{Start: f.Time}
+		r.begins(f.Time)
 	}
 	if err := r.advance(f.Time); err != nil {
 		return err
 	}
-	if err := r.pacer.at(r.window.Start, f.Time, r.feed.Flush); err != nil {
+	if err := r.pacer.at(f.Time, r.feed.Flush); err != nil {
 		return err
 	}
 	r.packets++
@@ -152,25 +152,39 @@ func (r *replayer) frame(f *packet.Frame) error {
 	return r.feed.Feed(f)
 }
 
-// advance closes the window that ends before now. Windows without a packet are not reported one by one: a gap in
+// advance closes the windows that end before now. Windows without a packet are not reported one by one: a gap in
 // a capture can be years long.
 func (r *replayer) advance(now int64) error {
-	width := int64(r.cfg.Window)
-	if width == 0 || now < r.window.Start+width {
+	base := r.base()
+	if base.length == 0 || now < base.window.Start+base.length {
 		return nil
 	}
 	if err := r.feed.Flush(); err != nil {
 		return err
 	}
-	if err := r.closeWindow(at(r.window.Start+width), false); err != nil {
+	end := base.window.Start + base.length
+	if err := r.closeWindows(at(end), false, r.ending(end, endOf)); err != nil {
 		return err
 	}
-	skipped := (now - r.window.Start) / width
-	r.window.Start += skipped * width
-	r.window.Number += int(skipped)
-	r.pacer.restart()
+	start := now - (now-end)%base.length // of the window with the next packet
+	for _, g := range r.groups {
+		if g.length == 0 {
+			continue
+		}
+		if g != base && endOf(g) <= start { // in the gap
+			if err := r.closeWindows(at(endOf(g)), false, []*group{g}); err != nil {
+				return err
+			}
+		}
+		skipped := (start - g.window.Start) / g.length
+		g.window.Start += skipped * g.length
+		g.window.Number += int(skipped)
+	}
 	return nil
 }
+
+// endOf is when the present window of a group ends in a replay.
+func endOf(g *group) int64 { return g.window.Start + g.length }
 
 // at is a clock of captures.
 func at(time int64) func() int64 { return func() int64 { return time } }

@@ -179,7 +179,7 @@ func TestUnread(t *testing.T) {
 		{"packets in it", func(_ *runner, m *member, _ *rest) { m.rest = nil }, false},
 		{"a tick", func(_ *runner, m *member, _ *rest) { m.ticked = true }, false},
 		{"a coordinator", func(_ *runner, m *member, _ *rest) { m.messenger = &messenger{} }, false},
-		{"epochs", func(r *runner, _ *member, _ *rest) { r.cfg.Epoch = func() uint64 { return 1 } }, false},
+		{"epochs", func(r *runner, _ *member, _ *rest) { r.cfg.Epoch = func(int64) uint64 { return 1 } }, false},
 	} {
 		r, m, before := &runner{fresh: true}, &member{values: "short", set: maps.NewSet(&ebpf.CollectionSpec{}, nil), rest: &rest{}}, &rest{digest: 7, equal: true}
 		c.change(r, m, before)

@@ -22,6 +22,7 @@ import (
 // member is one algorithm of a run.
 type member struct {
 	selected  Selected
+	group     *group
 	instance  algo.Instance
 	oracle    algo.Oracle // nil without --truth, and for algorithms that have none
 	memory    report.Memory
@@ -41,8 +42,8 @@ type runner struct {
 	cfg        Config
 	inst       *loader.Instance
 	members    []*member
-	who        report.Identity // of the windows
-	window     report.Window
+	who        report.Identity   // of the windows
+	groups     []*group          // the first is group 0
 	aligned    bool              // windows end where those of other hosts do
 	owning     context.Context   // of the owners; nil while there are none
 	failed     chan error        // errors of their control loops
@@ -56,22 +57,26 @@ type runner struct {
 
 // Objects configures the selected algorithms for loading; it loads nothing.
 func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
-	members, err := cfg.members(cfg.Algorithms, replay)
+	r := &runner{cfg: cfg}
+	if err := r.regroup(cfg.Algorithms); err != nil {
+		return nil, nil, err
+	}
+	members, err := r.configured(cfg.Algorithms, replay)
 	if err != nil {
 		return nil, nil, err
 	}
 	return objectsOf(members), instancesOf(members), nil
 }
 
-// setup is the part of the configuration that the algorithms of a run share.
-func (cfg *Config) setup(replay bool) algo.Setup {
-	return algo.Setup{Replay: replay, Hash: cfg.Hash, WindowNS: int64(cfg.Window)}
+// setup is the part of the configuration that the algorithms of a run share, but for the length of windows.
+func (cfg *Config) setup(replay bool, window int64) algo.Setup {
+	return algo.Setup{Replay: replay, Hash: cfg.Hash, WindowNS: window}
 }
 
-// members configures algorithms for loading.
-func (cfg *Config) members(algorithms []Selected, replay bool) (all []*member, err error) {
+// configured configures algorithms for loading.
+func (r *runner) configured(algorithms []Selected, replay bool) (all []*member, err error) {
 	for _, s := range algorithms {
-		m, err := cfg.member(s, replay)
+		m, err := r.member(s, replay)
 		if err != nil {
 			return nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
 		}
@@ -80,12 +85,17 @@ func (cfg *Config) members(algorithms []Selected, replay bool) (all []*member, e
 	return all, nil
 }
 
-func (cfg *Config) member(s Selected, replay bool) (*member, error) {
-	s, err := s.For(cfg.setup(replay))
+func (r *runner) member(s Selected, replay bool) (*member, error) {
+	cfg, g := &r.cfg, r.groupOf(s)
+	s, err := s.For(cfg.setup(replay, g.length))
 	if err != nil {
 		return nil, err
 	}
-	instance, err := s.New(algo.Env{Seed: cfg.Seed, Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces, Arrives: cfg.arrives})
+	env := algo.Env{Seed: cfg.Seed, Notice: cfg.Notice, Interfaces: cfg.interfaces, Arrives: cfg.arrives}
+	if cfg.Epoch != nil {
+		env.Epoch = func() uint64 { return cfg.Epoch(g.length) }
+	}
+	instance, err := s.New(env)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +106,8 @@ func (cfg *Config) member(s Selected, replay bool) (*member, error) {
 	if err := instance.Configure(spec); err != nil {
 		return nil, err
 	}
-	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Read: s.Descriptor.Spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
+	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Read: s.Descriptor.Spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces,
+		Group: g.number}
 	if a, ok := instance.(algo.Enforcer); ok {
 		object.Enforces = object.Enforces && a.Acts()
 	}
@@ -106,7 +117,7 @@ func (cfg *Config) member(s Selected, replay bool) (*member, error) {
 	if r, ok := instance.(algo.Recirculator); ok {
 		object.RecircShare = r.RecirculationShare()
 	}
-	return &member{selected: s, instance: instance, object: object}, nil
+	return &member{selected: s, group: g, instance: instance, object: object}, nil
 }
 
 // outlines caches object files that were read: the size of an algorithm is computed several times before it is loaded.
@@ -127,7 +138,11 @@ func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
 
 // newRunner loads the algorithms; before that, adopt may inspect them and add maps of an earlier run to opts.
 func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
-	members, err := cfg.members(cfg.Algorithms, opts.Replay)
+	r := &runner{cfg: cfg, who: who, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	if err := r.regroup(cfg.Algorithms); err != nil {
+		return nil, err
+	}
+	members, err := r.configured(cfg.Algorithms, opts.Replay)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +157,7 @@ func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func(
 	if err := adopt(objects, &opts); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, who: who, fresh: len(opts.Maps) == 0, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	r.fresh = len(opts.Maps) == 0
 	if r.inst, err = loader.Load(objects, opts); err != nil {
 		return nil, err
 	}
@@ -197,42 +212,12 @@ func (r *runner) oracles() bool {
 // tolerance is the ratio of a window's length to the configured one above which it is marked as stretched.
 const tolerance = 1.05
 
-// closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
-func (r *runner) closeWindow(clock func() int64, last bool) error {
-	end, err := r.closing(clock)
-	if err != nil {
-		return err
-	}
-	bank, err := r.inst.Control().Flip()
-	if err != nil {
-		return err
-	}
-	counts, err := r.inst.Counts(bank)
-	if err != nil {
-		return err
-	}
-	r.seen, r.cut = r.seen+counts.Seen, r.cut+counts.Reasons["truncated"]
-	w := r.window
-	w.End, w.Last = end, last
-	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two window ends that hosts share
-	w.Stretched = r.cfg.Window > 0 && float64(end-r.detaching-w.Start) > tolerance*float64(r.cfg.Window)
-	lines, err := r.lines(r.members, w, bank, counts)
-	r.window = report.Window{Start: end, Number: w.Number + 1}
-	clear(r.lost)
-	for _, line := range lines {
-		if e := r.cfg.Emit(line); e != nil {
-			return errors.Join(err, e)
-		}
-	}
-	return err
-}
-
 // closing calls algorithms that have state outside of the banks to record it (algo.WindowCloser). It returns the window's end: the time after that, since
 // a control loop may delay it by milliseconds, in which packets are counted.
-func (r *runner) closing(clock func() int64) (end int64, err error) {
-	errs := make([]error, len(r.members))
+func (r *runner) closing(clock func() int64, members []*member) (end int64, err error) {
+	errs := make([]error, len(members))
 	var all sync.WaitGroup
-	for i, m := range r.members {
+	for i, m := range members {
 		if c, ok := m.instance.(algo.WindowCloser); ok {
 			all.Add(1)
 			m.owner.do(func() { errs[i] = c.Closing() }, all.Done)
@@ -244,14 +229,14 @@ func (r *runner) closing(clock func() int64) (end int64, err error) {
 
 // lines reads every algorithm's window, concurrently, and waits for all. The line of an algorithm that fails is missing, and its
 // error is returned.
-func (r *runner) lines(members []*member, w report.Window, bank int, counts loader.Counts) ([]report.Line, error) {
+func (r *runner) lines(members []*member, ended func(*member) closed) ([]report.Line, error) {
 	lines, errs := make([]report.Line, len(members)), make([]error, len(members))
 	var all sync.WaitGroup
 	all.Add(len(members))
 	for i, m := range members {
 		m.owner.do(func() {
 			var err error
-			if lines[i], err = r.line(m, w, bank, counts); err != nil {
+			if lines[i], err = r.line(m, ended(m)); err != nil {
 				errs[i] = fmt.Errorf("report %s: %w", m.selected.Descriptor.Name, err)
 			}
 		}, all.Done)
@@ -261,7 +246,8 @@ func (r *runner) lines(members []*member, w report.Window, bank int, counts load
 	return complete, errors.Join(errs...)
 }
 
-func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
+func (r *runner) line(m *member, c closed) (report.Line, error) {
+	w, bank, counts := c.window, c.bank, c.counts
 	idle := counts.Idle() // since the bank was opened; without subtracting counts from before the member was added
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}

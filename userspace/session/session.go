@@ -16,15 +16,16 @@ type Selected = algo.Selected
 // Config is the configuration of a run, live or replayed.
 type Config struct {
 	Algorithms []Selected
-	Window     time.Duration // 0: one window, until the end
+	Window     time.Duration // of algorithms that set none; 0: one window, until the end
 	Seed       uint64        // hash seed (and coin in a replay); 0: random when live, 1 in a replay
 	Hash       algo.Hash     // "" is algo.HashFast
 	Decap      bool
-	Truth      bool          // replay only: run the oracles
-	Epoch      func() uint64 // returns the number of the window that starts now, if hosts share windows; else nil
-	Merge      bool          // replay only: captures of several places, read side by side (capture.Sides)
-	Snapshots  bool          // lines include the snapshot of their window
-	Proven     bool          // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
+	Truth      bool // replay only: run the oracles
+	// Epoch returns the number of the window of a length (ns) that starts now, if hosts share windows; else nil.
+	Epoch     func(window int64) uint64
+	Merge     bool // replay only: captures of several places, read side by side (capture.Sides)
+	Snapshots bool // lines include the snapshot of their window
+	Proven    bool // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
 	// Loading is called before each program is verified and loaded, with its index and the total; may be nil.
 	Loading func(what string, n, of int)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.

@@ -9,8 +9,9 @@ import (
 // pacer ticks the controllers of a replay by the packets' time.
 type pacer struct {
 	controllers []algo.ReplayController
-	names       []string
-	due         []int64 // next tick of each controller; 0: not known yet
+	members     []*member
+	due         []int64 // next tick of each controller
+	starts      []int64 // start of the window that due was calculated for
 }
 
 func newPacer(members []*member) *pacer {
@@ -18,22 +19,20 @@ func newPacer(members []*member) *pacer {
 	for _, m := range members {
 		if c, ok := m.instance.(algo.ReplayController); ok {
 			p.controllers = append(p.controllers, c)
-			p.names = append(p.names, m.selected.Descriptor.Name)
+			p.members = append(p.members, m)
 		}
 	}
-	p.restart()
+	p.due, p.starts = make([]int64, len(p.controllers)), make([]int64, len(p.controllers))
 	return p
 }
 
-// restart resets the due times at the start of a window.
-func (p *pacer) restart() { p.due = make([]int64, len(p.controllers)) }
-
 // at ticks the controllers that are due before a packet of time now; flush first runs the programs up to the packet before. After
 // a gap in the capture there is one tick, not one for each interval of the gap.
-func (p *pacer) at(start, now int64, flush func() error) error {
+func (p *pacer) at(now int64, flush func() error) error {
 	for n, c := range p.controllers {
-		if p.due[n] == 0 {
-			p.due[n] = c.NextTick(start, now)
+		start := p.members[n].group.window.Start
+		if p.due[n] == 0 || p.starts[n] != start {
+			p.due[n], p.starts[n] = c.NextTick(start, now), start
 		}
 		if now < p.due[n] {
 			continue
@@ -42,7 +41,7 @@ func (p *pacer) at(start, now int64, flush func() error) error {
 			return err
 		}
 		if err := c.Tick(p.due[n]); err != nil {
-			return fmt.Errorf("control %s: %w", p.names[n], err)
+			return fmt.Errorf("control %s: %w", p.members[n].selected.Descriptor.Name, err)
 		}
 		p.due[n] = c.NextTick(start, now)
 	}

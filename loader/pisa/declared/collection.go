@@ -24,6 +24,7 @@ type Collection struct {
 	Answers Set // rings and the budget, which packets share
 	Chances Set // generators
 	Vector  vector
+	Banked  bool      // an array has two banks
 	Types   *btf.Spec // nil: unknown
 
 	Budget     budgetWords
@@ -47,6 +48,7 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	for _, name := range names {
 		a, bad := classify(name, spec.Maps[name])
 		a.Data = contents(spec, name)
+		e.Banked = e.Banked || a.Banks > 1
 		list, wrong := interleaved(a)
 		broken = append(append(broken, bad...), wrong...)
 		var together Set

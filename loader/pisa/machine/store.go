@@ -88,7 +88,9 @@ func (m *Machine) writeMemory(s *state.State, ptr value.Value, size int, v value
 		if v.IsNumber() && v.N.Clock && m.isClock(s, ptr, size) { // the first program that needs the time reads the clock, for all later ones
 			t = value.Taint{}
 		}
-		m.checkVector(s, ptr, size, t)
+		if !m.choosesBank(s, ptr, size, v) {
+			m.checkVector(s, ptr, size, t)
+		}
 		s.Scratch[i] = m.writeCells(s, s.Scratch[i], ptr, size, v, state.Place{Scratch: true, Obj: i})
 	case declared.Counters:
 		if v.Sum != (value.Sum{Obj: ptr.Obj + 1, Off: ptr.N}) {
@@ -148,6 +150,13 @@ func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value
 	}
 	m.fail(s.PC, m.env.Arrays[ptr.Obj], 1, rule.FlowState,
 		"a word of the vector is written that the entry program does not set again for the next packet")
+}
+
+// choosesBank reports whether a store chooses the bank of the programs that follow (bpf/window). A program may do that if it accesses no bank itself, and
+// if the number is a bank: then each of the others still has one bank from start to end.
+func (m *Machine) choosesBank(s *state.State, ptr value.Value, size int, v value.Value) bool {
+	lo, hi := s.Reach(ptr)
+	return ptr.Obj == m.env.Vector.Array && lo == hi && lo == m.env.Vector.Bank && size == 1 && v.IsNumber() && v.N.Span.Hi <= 1 && !m.env.Banked
 }
 
 // isClock reports whether a pointer is to phv->now.

@@ -3,6 +3,7 @@
 #include "program.h"
 
 REGISTER(flows, 0, __u32, ENTRIES);
+REGISTER_BANKED(sums, 1, __u32, ENTRIES); /* who has a bank chooses none: bank.c */
 
 static __always_inline int granted(struct phv *phv)
 {

@@ -33,6 +33,7 @@ type Config struct {
 	BPFFS       string // where pins are
 	Bus         *Bus   // nil: there is no coordinator
 	Instances   []Instance
+	rules       []rule // of Instances, as the file has them
 }
 
 // Names configures the sources of names for interfaces, addresses and ports.
@@ -76,9 +77,9 @@ type Instance struct {
 
 // Session is the part of a session's configuration that the rule sets.
 func (i Instance) Session() session.LiveConfig {
-	var epoch func() uint64
+	var epoch func(int64) uint64
 	if i.Shared { // the caller sets the number of the window
-		epoch = func() uint64 { return 0 }
+		epoch = func(int64) uint64 { return 0 }
 	}
 	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, Hash: i.Hash, Decap: i.Decap,
 		Epoch: epoch, Snapshots: i.Shared || i.Snapshots},

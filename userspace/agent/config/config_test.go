@@ -82,6 +82,7 @@ instances:
     exclude: [tap0]
     each: true
     window: 1m
+    windows: {cells: 2m}
     hook: tc
     mode: native
     direction: egress
@@ -109,6 +110,9 @@ func TestFull(t *testing.T) {
 	if c.Window != 30*time.Second || c.Listen != ":9400" || len(c.Outputs) != 2 || !c.Outputs[1].CDF || c.Store.MaxBytes != 64<<20 ||
 		c.Names.Libvirt || !c.Names.Namespaces || c.Limits != (Limits{300, 20, 32 << 20, 64 << 20}) || !c.Pin || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)
+	}
+	if tenants.Algorithms[0].Window != int64(2*time.Minute) || tenants.Algorithms[0].Setup.WindowNS != int64(2*time.Minute) || edge.Algorithms[0].Window != 0 {
+		t.Errorf("windows of %+v and %+v", tenants.Algorithms[0], edge.Algorithms[0])
 	}
 	if tenants.Window != time.Minute || !tenants.Each || tenants.Seed != 7 || tenants.Hash != algo.HashCRC || !tenants.Decap || tenants.Direction != "egress" ||
 		v.Int("number") != 4096 || v.Float("share") != .5 || v.Bool("on") || v.Text("text") != "a b" {
@@ -145,6 +149,9 @@ var wrong = []struct {
 	{least + "window: 10\n", "5:9", "give a duration like", true},
 	{least + "window: 1ms\n", "5:9", "allowed are 100ms", false},
 	{least + "window: [1s]\n", "5:9", "one value, not a list", true},
+	{least + "    windows: {fridge: 1m}\n", "5:15", "windows of fridge, which is not among the algorithms", true},
+	{least + "    windows: {cells: 1ms}\n", "5:22", "allowed are 100ms", false},
+	{least + "    windows: [cells]\n", "5:14", "windows is a mapping", true},
 	{least + "window: 1s\nwindow: 2s\n", "6:1", "given twice: line 5", false},
 	{least + "listen: ':999999'\n", "5:9", "not a TCP port", false},
 	{least + "pin: perhaps\n", "5:6", "true or false", true},

@@ -44,7 +44,8 @@ func whole() object[Config] {
 		Fields: slices.Concat([]field[Config]{
 			{Key: "instances", Help: "what is measured where: a list of rules", Kind: list[rule]{What: "instances", Of: instance(), Min: 1}, Required: true,
 				Set: func(c *Config, v any) {
-					for _, r := range v.([]rule) {
+					c.rules = v.([]rule)
+					for _, r := range c.rules {
 						c.Instances = append(c.Instances, r.Instance)
 					}
 				}},
@@ -106,6 +107,7 @@ func limits() kind {
 type rule struct {
 	Instance
 	algorithms []parts.Chosen
+	windows    []parts.Own
 	at         *yaml.Node
 }
 
@@ -135,6 +137,7 @@ func instance() kind {
 			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
 				Set: toWord(func(r *rule) *attach.Direction { return &r.Direction })},
 			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: parts.Window, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
+			file.Entry("windows", parts.WindowsHelp, parts.Windows{}, false, to(func(r *rule) *[]parts.Own { return &r.windows })),
 			{Key: "seed", Help: "seed of the hashes; must be equal on hosts whose windows are merged (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
 			{Key: "hash", Help: "hash functions: fast, or crc, those of the P4 twin on a switch (fast)", Kind: enumOf("hash", algo.Hashes), Required: false,
 				Set: toWord(func(r *rule) *algo.Hash { return &r.Hash })},
@@ -173,7 +176,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 		p.Errorf(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
 	}
 	if r.Shared {
-		for _, key := range []string{"algorithms", "window", "seed", "hash", "decap"} {
+		for _, key := range []string{"algorithms", "window", "windows", "seed", "hash", "decap"} {
 			if n := at(key); n != at("") {
 				p.Errorf(n, "%s of a shared instance is set by the coordinator", key)
 			}
@@ -188,6 +191,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if window == 0 {
 		window = session.DefaultWindow
 	}
+	parts.SetWindows(p, r.algorithms, r.windows)
 	r.Algorithms = parts.Judge(p, r.algorithms, algo.Setup{Hash: r.Hash, WindowNS: int64(window)}, algo.Env{Seed: r.Seed, Arrives: r.Direction != attach.Egress})
 }
 
@@ -199,6 +203,7 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 		if c.Pin {
 			c.Instances[i].Pin = c.BPFFS
 		}
+		parts.CheckWindows(p, c.rules[i].windows, c.Instances[i].Algorithms, c.Instances[i].Window, c.Pin)
 		c.Instances[i].Snapshots = c.Store != nil && c.Store.Snapshots
 	}
 	for i, r := range c.Instances {

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -161,7 +162,9 @@ var paramTypes = map[algo.Type][]string{
 
 // Judge configures the algorithms, which may reject combinations of values that are allowed one by one.
 func Judge(p *config.Parser, list []Chosen, setup algo.Setup, env algo.Env) (selected []session.Selected) {
+	window := setup.WindowNS
 	for _, c := range list {
+		setup.WindowNS = session.LengthOf(c.Selected, time.Duration(window))
 		s, err := c.For(setup)
 		if err == nil {
 			_, err = s.New(env)

@@ -173,6 +173,7 @@ func limits() file.Kind {
 type measured struct {
 	Measurement
 	algorithms []parts.Chosen
+	windows    []parts.Own
 }
 
 func measurement() file.Kind {
@@ -182,6 +183,7 @@ func measurement() file.Kind {
 			file.Entry("name", "name of the measurement, by which agents' rules refer to it", parts.RuleName, true, file.To(func(m *measured) *string { return &m.Name })),
 			file.Entry("algorithms", "algorithms, each with its parameters", parts.Algorithms{}, true, file.To(func(m *measured) *[]parts.Chosen { return &m.algorithms })),
 			file.Entry("window", "its length, 100ms to 24h (10s)", parts.Window, false, file.To(func(m *measured) *time.Duration { return &m.Window })),
+			file.Entry("windows", parts.WindowsHelp, parts.Windows{}, false, file.To(func(m *measured) *[]parts.Own { return &m.windows })),
 			file.Entry("wait", "how long to wait for late windows (a tenth of the window, at least 1s)", file.Duration{What: "wait", Min: 10 * time.Millisecond, Max: time.Hour}, false,
 				file.To(func(m *measured) *time.Duration { return &m.Wait })),
 			file.Entry("seed", "seed of the hashes (drawn once, and stored)", file.Number{What: "seed", Min: 1, Max: 1<<64 - 1}, false, file.To(func(m *measured) *uint64 { return &m.Seed })),
@@ -198,7 +200,9 @@ func measurement() file.Kind {
 			if m.Wait == 0 {
 				m.Wait = max(time.Second, m.Window/10)
 			}
+			parts.SetWindows(p, m.algorithms, m.windows)
 			m.Algorithms = parts.Judge(p, m.algorithms, algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, algo.Env{Seed: m.Seed})
+			parts.CheckWindows(p, m.windows, m.Algorithms, m.Window, false)
 			for i, c := range m.algorithms {
 				if check, ok := m.Algorithms[i].Config.(algo.MergeChecker); ok {
 					if err := check.CheckMerge(); err != nil {

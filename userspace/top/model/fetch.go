@@ -119,6 +119,17 @@ func fetchRates(ctx context.Context, c API, r Request, all api.Instances) (map[s
 	return rows, failed
 }
 
+// longest is the length of the instance's windows, or of the algorithm's latest one where those are longer.
+func longest(i *api.Instance, algorithm string) time.Duration {
+	length := time.Duration(i.WindowNS)
+	for _, a := range i.Algorithms {
+		if a.Name == algorithm {
+			length = max(length, time.Duration(a.Window.EndMS-a.Window.StartMS)*time.Millisecond)
+		}
+	}
+	return length
+}
+
 // fetchRow is an instance at a time, with its rates before.
 func fetchRow(ctx context.Context, c API, at time.Time, i *api.Instance) (*Row, error) {
 	now := rowOf(i)
@@ -130,8 +141,8 @@ func fetchRow(ctx context.Context, c API, at time.Time, i *api.Instance) (*Row, 
 		empty.Packets, empty.Bits, empty.P50, empty.P99, empty.Loss, empty.Queue, empty.End = nan, nan, None(), None(), nan, nan, 0
 		now = &empty
 	}
-	span := max(time.Second, time.Duration(i.WindowNS)) * (sparkPoints + 2)
 	for _, f := range fieldsOf(i, at.IsZero()) {
+		span := max(time.Second, longest(i, f.algorithm)) * (sparkPoints + 2)
 		s, err := c.Windows(ctx, i.Key, f.algorithm, to.Add(-span), to, 2*sparkPoints, f.fields)
 		if err != nil {
 			return now, err
