@@ -28,7 +28,7 @@ type Options struct {
 	Names       []string // interfaces or captures
 	Captures    bool
 	Promises    []finding.Promise
-	Connections bool // that wait are named
+	Connections bool          // that wait are named
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
 	Known       *names.Names // names in findings
