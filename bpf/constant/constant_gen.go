@@ -162,4 +162,5 @@ var (
 	WaysInitial           = Name{"ways_initial"}
 	WaysNoted             = Name{"ways_noted"}
 	WaysOneIn             = Name{"ways_one_in"}
+	WindowGroup           = Name{"window_group"}
 )
