@@ -450,11 +450,16 @@ static __always_inline int options_left(const struct phv *phv)
 
 #define SCALE_MOST 14 /* RFC 7323, section 2.3 */
 
+static __always_inline int scale_asked(const struct phv *phv)
+{
+	return requested(phv, NEED_SCALE) && (phv->tcp_flags & TCP_SYN);
+}
+
 /* A window scale is in a SYN only. Whatever the layout, its options are searched. */
 static __always_inline void parse_scale(struct phv *phv, __u64 options, __u32 bytes)
 {
 	phv->begin = 0;
-	if ((phv->tcp_flags & TCP_SYN) && bytes)
+	if (scale_asked(phv) && bytes)
 		phv->qname = options << 8 | bytes;
 }
 
@@ -478,7 +483,7 @@ static __always_inline void parse_options(struct phv *phv, void *data, void *end
 			at++;
 			continue;
 		}
-		if (requested(phv, NEED_SCALE) && opt[0] == 3 && opt[1] == 3) {
+		if (scale_asked(phv) && opt[0] == 3 && opt[1] == 3) {
 			if ((void *)(opt + 3) > end || at + 3 > bytes)
 				return;
 			phv->begin = (opt[2] < SCALE_MOST ? opt[2] : SCALE_MOST) + 1;
@@ -489,7 +494,7 @@ static __always_inline void parse_options(struct phv *phv, void *data, void *end
 			phv->tsval = (__u32)opt[2] << 24 | opt[3] << 16 | opt[4] << 8 | opt[5];
 			phv->tsecr = (__u32)opt[6] << 24 | opt[7] << 16 | opt[8] << 8 | opt[9];
 			phv->valid |= PHV_TSOPT;
-			if (!requested(phv, NEED_SCALE))
+			if (!scale_asked(phv))
 				return;
 		}
 		if (opt[1] < 2)
