@@ -55,7 +55,7 @@ var jumps = [][layout.Most]int{{6, 6, 6, 6}, {0, 0, 0, 0}, {0, 2, 4, 6}, {5, 5, 
 // TestAutoUnbiased: the setting changes after every window, by up to a factor of 64, and half of all responses are to requests of the window before. Each window counts as many
 // as were answered, by each correction, and with the hashes of a switch.
 func TestAutoUnbiased(t *testing.T) {
-	const seeds, windows, window = 3, 8, 20 * time.Millisecond
+	const seeds, windows, window = 2, 8, 20 * time.Millisecond
 	for _, set := range []map[string]string{
 		{"fridges": "auto:8192"},
 		{"fridges": "auto:8192", "legs": "false", "correction": "exact", "resolution": "4"},
@@ -109,7 +109,7 @@ func TestAutoUnbiased(t *testing.T) {
 // TestAutoRepeated: requests that are sent again count once, also where the setting changes between two of their occurrences. Without the withdrawal
 // of records the estimate is too large after every fall of p.
 func TestAutoRepeated(t *testing.T) {
-	const seeds = 3
+	const seeds = 2
 	for _, mode := range []string{"restart", "keep"} {
 		mean := 0.0
 		for seed := range uint64(seeds) {
