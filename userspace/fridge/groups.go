@@ -109,7 +109,7 @@ func (c *config) groupColumns() []report.Column {
 			report.Column{Name: end.name + "_low" + end.of, Unit: end.unit, Help: "95 % confidence: at least; - when nothing can be promised"},
 			report.Column{Name: end.name + "_high" + end.of, Unit: end.unit, Help: "95 % confidence: at most"})
 	}
-	return append(columns, report.Column{Name: "row", Unit: report.Count, JSON: true, Help: "row of the group; a group that finds its row taken in a window is counted under Others. 0: others, several hosts, or exact counts"})
+	return append(columns, report.Column{Name: "row", Unit: report.Count, JSON: true, Help: "row of the group; a group that finds its row taken in a window is counted under others. 0: others, several hosts, or exact counts"})
 }
 
 func (c *config) groupCells(g groupRow) []any {
