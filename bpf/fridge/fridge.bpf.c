@@ -240,6 +240,7 @@ struct sample {
 	__u32 delay; /* ticks */
 	__u32 x;
 	__u32 plane; /* of its setting */
+	__u32 stale; /* ... which is no longer known */
 };
 
 /* The coin of the present setting, and of all that are live. A setting that cannot be read admits nothing. */
@@ -422,34 +423,41 @@ static __always_inline void request(struct phv *phv, const struct question *q, c
 
 /* Stages 2 and 3: insertions that the record has survived, and the plane of its setting. A torn x cannot be used for correction (a negative one
  * would be 2^24 - 1, and the sample would represent millions): id and time are the sample's own, so it counts with x = 0, and in the plane of
- * the present setting. Returns 0 if the request is of a setting that is no longer known. */
-static __always_inline int survived(const struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s)
+ * the present setting. */
+static __always_inline void survived(const struct place *at, struct fridge_counters_t *count, struct sample *s)
 {
 	__u32 *inserts, *then, now, word;
 
 	s->x = 0;
+	s->stale = 0;
 	s->plane = at->setting & (SETTINGS - 1);
 	if (!fridge_recorded)
-		return 1;
+		return;
 	inserts = reg_at(fridge_inserts, at->shard);
 	if (!inserts)
-		return 1;
+		return;
 	now = reg_load(inserts);
 	then = reg_at(fridge_survived, at->index);
 	if (!then)
-		return 1;
+		return;
 	word = reg_load(then);
 	if ((word ^ at->id) & 0xff) {
 		count->c[FRIDGE_TORN]++;
-		return 1;
+		return;
 	}
 	s->x = (now - (word >> (fridge_auto ? AUTO_SHIFT : 8))) & (x_period() - 1);
 	if (s->x >= x_period() / 2)
 		s->x = 0; /* another core's request with the same tag: from the future */
 	if (!fridge_auto)
-		return 1;
+		return;
 	s->plane = word >> 8 & (SETTINGS - 1);
-	if (likely(((at->setting - (word >> 8)) & 15) < LIVE_SETTINGS))
+	s->stale = ((at->setting - (word >> 8)) & 15) >= LIVE_SETTINGS;
+}
+
+/* Is the request's setting known? Settings that stay are. */
+static __always_inline int current(const struct phv *phv, const struct sample *s)
+{
+	if (!fridge_auto || likely(!s->stale))
 		return 1;
 	changed(phv, CHANGE_STALE);
 	return 0;
@@ -573,7 +581,7 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 /* The first response to a request: its sample, and the volume of the flow that it ends. */
 static __always_inline int answer(struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s, __u64 *total)
 {
-	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, known;
+	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals;
 	__u64 *volume, record, age;
 	__u32 *middle;
 
@@ -590,7 +598,7 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			*total = reg_load(volume) + volume_of(phv);
 	}
 	s->delay = age;
-	known = survived(phv, at, count, s);
+	survived(at, count, s);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
 		if (!middle || reg_cas(middle, 0, ((__u32)record + s->delay) | 1) != 0) {
@@ -598,8 +606,10 @@ static __always_inline int answer(struct phv *phv, const struct place *at, struc
 			return 0;
 		}
 	}
-	count->c[FRIDGE_MATCHED] += known;
-	return known;
+	if (!current(phv, s))
+		return 0;
+	count->c[FRIDGE_MATCHED]++;
+	return 1;
 }
 
 /* A receiver whose buffer is full advertises a window of 0 until its application reads. Its answers to probes of the closed
@@ -687,18 +697,17 @@ static __always_inline void final(struct phv *phv, const struct place *at, struc
 	struct sample sum, second;
 	__u32 *middle, then;
 	__u64 record, age;
-	int known;
 
 	if (!at->sought || !take(at, 1, &record))
 		return;
 	age = record_age(ticks(phv), record);
 	sum.delay = age;
-	known = survived(phv, at, count, &sum);
+	survived(at, count, &sum);
 	middle = reg_at(fridge_middle, at->index);
 	if (!middle)
 		return;
 	then = reg_load(middle);
-	if (!then || !known)
+	if (!then || !current(phv, &sum))
 		return;
 	if (record_too_long(age)) {
 		count->c[FRIDGE_TOO_LONG]++;
