@@ -102,8 +102,8 @@ func Run(ctx context.Context, opts Options) error {
 	c.ctx = inner
 	c.out = outlet.New(outlet.Options{Log: c.log, Stdout: opts.Stdout, Handler: c.handler,
 		Clock: func() report.Clock { return report.Clock{Name: "unix"} },
-		Parquet: func(p settings.Parquet, cdf bool, now func() time.Time) (outlet.Sink, error) {
-			return parquet.New(p, cdf, now)
+		Parquet: func(p settings.Parquet, cdf bool) (outlet.Sink, error) {
+			return parquet.New(p, cdf, time.Now)
 		},
 		Diagnosed: func(open []finding.Finding) { c.engine.found.Own(open) }})
 	if opts.watch != nil {

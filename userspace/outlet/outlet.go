@@ -33,7 +33,7 @@ type Options struct {
 	Stdout io.Writer           // for outputs named -
 	Clock  func() report.Clock // of the windows; nil: this host's, since it booted
 	// Parquet opens Parquet files; nil in a program whose configuration has none.
-	Parquet func(p settings.Parquet, cdf bool, now func() time.Time) (Sink, error)
+	Parquet func(p settings.Parquet, cdf bool) (Sink, error)
 	Handler func() http.Handler // serves further paths on listener and socket
 	// Diagnosed is called with the active findings of the windows whenever one starts or ends. If it is set, these are not published; those given to Found are.
 	Diagnosed func(open []finding.Finding)

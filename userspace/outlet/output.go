@@ -46,7 +46,7 @@ type output struct {
 // openOutput opens what an output writes to, with permissions for the operator alone.
 func (s *Set) openOutput(o settings.Output) (Sink, error) {
 	if o.Parquet.Dir != "" {
-		return s.opts.Parquet(o.Parquet, o.CDF, time.Now)
+		return s.opts.Parquet(o.Parquet, o.CDF)
 	}
 	f, err := openLines(o, s.opts.Stdout)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/xdpmon/xdpmon/lab/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/bytecode"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // A quarter of the paper's prefixes and buckets, and a twentieth of its flows, with 15 and with its 150 packets each.
@@ -29,14 +28,7 @@ func ofLength(p *eval.Page, packets int, seed uint64) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := newRecorder()
-	var segment packet.Packet
-	for m.Next(&segment) {
-		if err := b.add(&segment); err != nil {
-			return nil, err
-		}
-	}
-	return b.trace, nil
+	return recorded(m)
 }
 
 // long is a bucket for every prefix, where flows are as long as the paper's.

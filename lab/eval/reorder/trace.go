@@ -35,6 +35,11 @@ func model(p *eval.Page, seed uint64) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	return recorded(m)
+}
+
+// recorded is all of a model's traffic.
+func recorded(m *traffic.Reorder) (*trace, error) {
 	b := newRecorder()
 	var segment packet.Packet
 	for m.Next(&segment) {
